@@ -1,10 +1,10 @@
-//! Tells the binary which commit it was built from, where that can be known.
+//! Passes the commit to the build as `NEAP_COMMIT`, if the sources are a Git checkout.
 
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // The log of HEAD grows with every commit and checkout; HEAD alone changes only with branches.
+    // logs/HEAD changes with every commit and checkout; HEAD itself changes only with the branch.
     for file in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", file]) {
             println!("cargo::rerun-if-changed={path}");

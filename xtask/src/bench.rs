@@ -2,7 +2,7 @@
 //!
 //! An [`Area`] is a list of figures. A figure is measured in this run, on this machine; where it
 //! has a peer, the same client does the same to both, one right after the other, and what is asked
-//! is mostly a ratio, so that a slow machine fails nobody.
+//! is mostly a ratio, so that a slow machine does not fail a figure.
 
 mod idle;
 mod in_process;

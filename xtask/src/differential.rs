@@ -26,7 +26,7 @@ pub(crate) fn run(seeds: u64) -> Result<bool> {
     process::run(
         process::cargo()
             .args(release)
-            .args(["--package", "neap-differential"]),
+            .args(["--package", "neap-api-conformance"]),
     )?;
     println!("scenario files");
     let scenarios = scenarios(&built, &reference)?;
@@ -42,9 +42,15 @@ pub(crate) fn run(seeds: u64) -> Result<bool> {
 pub(crate) fn controllers(only: &str) -> Result<bool> {
     let reference = tools::reference()?;
     println!("building world's controllers and what compares");
-    let build = ["build", "--locked", "--quiet", "--package", "neap-parity"];
+    let build = [
+        "build",
+        "--locked",
+        "--quiet",
+        "--package",
+        "neap-controller-conformance",
+    ];
     process::run(process::cargo().args(build))?;
-    let mut parity = Command::new(process::root().join("target/debug/neap-parity"));
+    let mut parity = Command::new(process::root().join("target/debug/neap-controller-conformance"));
     parity
         .arg("--reference")
         .arg(reference)
@@ -104,7 +110,7 @@ fn random(built: &Built, reference: &Path, seeds: u64) -> Result<bool> {
         .arg("--reference")
         .arg(reference)
         .args(["--controllers", &CONTROLLERS.join(","), "--"])
-        .arg(process::root().join("target/release/neap-differential"))
+        .arg(process::root().join("target/release/neap-api-conformance"))
         .arg("--neap")
         .arg(&built.neap)
         .args(["--seeds", &seeds.to_string()]);

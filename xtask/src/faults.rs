@@ -1,11 +1,11 @@
-//! `cargo xtask faults`: every controller of the house through every fault.
+//! `cargo xtask faults`: every controller of the project through every fault.
 
 use std::{fs::File, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::process;
+use crate::{process, test::Build};
 
 #[derive(Debug, Args)]
 pub(crate) struct Faults {
@@ -77,27 +77,27 @@ pub(crate) fn run(faults: &Faults) -> Result<bool> {
 /// is built anew because of the other.
 fn seeded() -> Result<Command> {
     let build = ["build", "--profile", "faults", "--locked", "--quiet"];
-    let package = ["--package", "neap-faults", "--features", "seeded"];
+    let package = ["--package", "neap-campaign", "--features", "seeded"];
     process::run(process::cargo().args(build).args(package))?;
     Ok(Command::new(
-        process::root().join("target/faults/neap-faults"),
+        process::root().join("target/faults/neap-campaign"),
     ))
 }
 
-/// What the test command plays; false if something went wrong.
-pub(crate) fn standing() -> Result<bool> {
-    Ok(program().args(["--budget", "120s"]).status()?.success())
+/// The part that the test command plays: a minute, and at least 3,000 plans. False if something went wrong.
+pub(crate) fn standing(build: &Build) -> Result<bool> {
+    let mut command = Command::new(build.program("neap-campaign")?);
+    let bounds = ["--budget", "60s", "--min-plans", "3000"];
+    Ok(command.args(bounds).status()?.success())
 }
 
-/// Builds `neap` and the programs that play. All at once: what they share is then built once, with
-/// the features that all need.
-pub(crate) fn build() -> Result<()> {
-    let packages = ["neap", "neap-faults", "neap-loss"];
-    let packages = packages.into_iter().flat_map(|name| ["--package", name]);
+/// Builds the campaign optimised, for runs of minutes and hours.
+fn build() -> Result<()> {
     let build = ["build", "--release", "--locked"];
-    process::run(process::cargo().args(build).args(packages))
+    let package = ["--package", "neap-campaign"];
+    process::run(process::cargo().args(build).args(package))
 }
 
 fn program() -> Command {
-    Command::new(process::root().join("target/release/neap-faults"))
+    Command::new(process::root().join("target/release/neap-campaign"))
 }

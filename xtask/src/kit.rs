@@ -50,7 +50,7 @@ pub(crate) fn run(only: &str) -> Result<bool> {
     let succeeded = child.wait()?.success();
     suite.add_notes(&fs::read_to_string(&notes)?);
     let paused = paused(&process::root().join("crates/kit/src"))?;
-    for line in suite.told(&paused) {
+    for line in suite.report_lines(&paused) {
         println!("{line}");
     }
     println!("in {watch}");
@@ -96,7 +96,7 @@ impl Suite {
 
     /// Who ran on the server; and by name who did not, because it makes sense under a `paused`
     /// clock alone, or deals in values alone.
-    fn told(&self, paused: &BTreeSet<String>) -> Vec<String> {
+    fn report_lines(&self, paused: &BTreeSet<String>) -> Vec<String> {
         let (mut served, mut virtually, mut values) = (vec![], vec![], vec![]);
         for (name, test) in &self.tests {
             let mark = if test.passed { '✓' } else { '✗' };
@@ -171,7 +171,7 @@ mod tests {
         assert!(suite.holds());
         let source = "#[tokio::test(start_paused = true)]\nasync fn c() {}\n#[test]\nfn d() {}\n";
         assert_eq!(
-            suite.told(&paused_in(source).collect()),
+            suite.report_lines(&paused_in(source).collect()),
             [
                 "on the real kube-apiserver",
                 " ✓ a::b, requests: 7",

@@ -1,11 +1,14 @@
 //! `cargo xtask loss`: services that fall asleep and wake under load, and every request that is lost.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::{bench::Output, process};
+use crate::{bench::Output, process, test::Build};
 
 #[derive(Debug, Args)]
 pub(crate) struct Loss {
@@ -35,7 +38,7 @@ pub(crate) struct Loss {
 /// Plays; false if a request was lost or sent twice.
 pub(crate) fn run(loss: &Loss) -> Result<bool> {
     let build = ["build", "--release", "--locked", "--quiet"];
-    let packages = ["--package", "neap", "--package", "neap-loss"];
+    let packages = ["--package", "neap", "--package", "neap-traffic"];
     process::run(process::cargo().args(build).args(packages))?;
     let mut command = program();
     if loss.real {
@@ -60,23 +63,28 @@ pub(crate) fn run(loss: &Loss) -> Result<bool> {
     Ok(command.status()?.success())
 }
 
-/// What the test command plays of it: a slice of 60 seconds, every cell with as many of its 1,000
-/// cycles as there is time for. [`run`] plays all of them. False if a request was lost or sent twice.
-pub(crate) fn standing() -> Result<bool> {
-    Ok(program().args(["--budget", "60"]).status()?.success())
+/// The part in memory that the test command plays: every cell, with as many of its 1,000 cycles as fit into
+/// 40 seconds. [`run`] plays all of them. False if a request was lost or sent twice.
+pub(crate) fn standing(build: &Build) -> Result<bool> {
+    let mut command = Command::new(build.program("neap-traffic")?);
+    Ok(command.args(["--budget", "40"]).status()?.success())
 }
 
-/// What it plays with real processes: five cycles of every cell whose data plane lags for a second or
-/// not at all; false if a request was lost or sent twice, or something was not played.
-pub(crate) fn standing_real() -> Result<bool> {
-    let mut command = program();
-    command.arg("--real").arg(neap());
+/// The part with real processes: five cycles of every cell whose data plane lags for a second or not at
+/// all. False if a request was lost or sent twice, or something was not played; and what it printed,
+/// since it runs beside others.
+pub(crate) fn standing_real(build: &Build) -> Result<(bool, String)> {
+    let mut command = Command::new(build.program("neap-traffic")?);
+    command.arg("--real").arg(build.program("neap")?);
     command.args(["--cycles", "5", "--lag", "0", "--lag", "1"]);
-    Ok(command.status()?.success())
+    let output = command.stdin(Stdio::null()).output()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok((output.status.success(), text))
 }
 
 fn program() -> Command {
-    Command::new(process::root().join("target/release/neap-loss"))
+    Command::new(process::root().join("target/release/neap-traffic"))
 }
 
 fn neap() -> PathBuf {

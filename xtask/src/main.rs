@@ -38,11 +38,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Everything that can be said without running the product: format, lints, layout, dependencies
+    /// Checks without running the product: format, lints, layout, dependencies
     Check {
         /// A copy of the RustSec advisory database [default: advisory-db in the cargo home]
         #[arg(long, value_name = "DIR")]
         advisories: Option<PathBuf>,
+        /// Only checks whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
     },
     /// The test command: sets up what the tests need, checks, and runs them all
     Test {
@@ -141,7 +144,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let holds = match Cli::parse().task {
-        Task::Check { advisories } => check::run(advisories),
+        Task::Check { advisories, only } => check::run(advisories, &only),
         Task::Test {
             no_check,
             arguments,

@@ -119,9 +119,9 @@ fn built() -> Result<Kubectl> {
         go::build(&tools, &source, &path, &version)?;
         fs::write(&stamp, made_of)?;
     }
-    let said = client_version(&path)?;
-    if said != version {
-        bail!("built kubectl {version}, but it says it is {said}");
+    let printed = client_version(&path)?;
+    if printed != version {
+        bail!("built kubectl {version}, but it reports {printed}");
     }
     Ok(Kubectl { path, version })
 }

@@ -24,15 +24,15 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// An arrow out of a package.
+/// A dependency of a package.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// Only its tests follow the arrow.
+    /// Only tests of the package use it.
     pub(crate) dev: bool,
 }
 
-/// Asks cargo.
+/// Reads the packages from cargo.
 pub(crate) fn packages() -> Result<Vec<Package>> {
     let text = process::output(process::cargo().args([
         "metadata",

@@ -1,43 +1,41 @@
-//! How a service that may sleep is doing, and why, in words. Pure: made of the object alone, for
-//! whoever lists, shows or explains it.
+//! An account of a service: its state and the reasons for it, in words. Pure: it is made of the
+//! ElastiService alone, for commands that list, show or explain it.
 
-mod words;
+mod explanation;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use serde::Serialize;
 
-pub use self::words::span;
-use crate::{
-    api::{
-        Breakdown, ElastiService, ElastiServiceStatus, Mode, ResolverPort, Towards, TriggerKind,
-    },
-    service::facts::KEEP_AWAKE_UNTIL,
+pub use self::explanation::span;
+use crate::api::{
+    Breakdown, ElastiService, ElastiServiceStatus, Mode, ResolverPort, Towards,
+    annotations::KEEP_AWAKE_UNTIL,
 };
 
-/// What it does.
+/// The state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// No operator has looked at it.
+    /// No operator has reconciled it.
     Unseen,
-    /// It cannot be looked after as it is.
+    /// A user has to change something before it can be reconciled.
     Stalled,
-    /// It goes, and is woken before.
+    /// It is being deleted, and is woken before.
     Leaving,
-    /// Nothing of it runs.
+    /// It has no replicas.
     Asleep,
     /// Resolvers take the place of its pods.
     FallingAsleep,
-    /// Somebody asked for it.
+    /// Its pods start.
     Waking,
-    /// It runs.
+    /// Its pods serve requests.
     Awake,
 }
 
 impl State {
-    /// All there are.
+    /// All states.
     pub const ALL: [Self; 7] = [
         Self::Unseen,
         Self::Stalled,
@@ -48,13 +46,13 @@ impl State {
         Self::Awake,
     ];
 
-    /// What `service` does.
+    /// The state of `service`.
     pub fn of(service: &ElastiService) -> Self {
         let nothing = ElastiServiceStatus::default();
         state(service, service.status.as_ref().unwrap_or(&nothing))
     }
 
-    /// In a word.
+    /// The state in a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unseen => "unseen",
@@ -68,51 +66,51 @@ impl State {
     }
 }
 
-/// A service that may sleep, accounted for.
+/// The state of a service, and the reasons for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
-    /// Where it is.
+    /// The namespace.
     pub namespace: String,
-    /// What the ElastiService is called.
+    /// The name of the ElastiService.
     pub name: String,
-    /// The Service that users know.
+    /// The public Service.
     pub service: String,
-    /// What is scaled.
+    /// The workload.
     pub target: String,
-    /// What it does.
+    /// The state.
     pub state: State,
     /// Whether resolvers are in the path.
     pub proxied: bool,
-    /// Why it does what it does, the most telling first.
+    /// The reasons for the state, the most specific first.
     pub why: Vec<String>,
-    /// What to do about it, if something is wrong.
+    /// What a user can do, if something is wrong.
     pub advice: Vec<String>,
-    /// Since when it sleeps.
+    /// When it fell asleep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asleep_since: Option<Timestamp>,
-    /// Until when it is kept awake.
+    /// The time until which it is kept awake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_awake_until: Option<Timestamp>,
     /// When it last woke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_wake: Option<Timestamp>,
-    /// Who or what asked for that.
+    /// The cause of the last wake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cause: Option<String>,
-    /// Where its time went.
+    /// The time that each part of the last wake took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
-    /// Seconds of a replica that did not run, up to now.
+    /// Replica-seconds that did not run, up to now.
     pub saved_replica_seconds: i64,
-    /// It is only observed, and so many would have been saved since it was last wanted.
+    /// Replica-seconds that would have been saved, if it is only observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_save_replica_seconds: Option<i64>,
-    /// On which ports resolvers stand in for its ports.
+    /// The resolver ports that stand in for its ports.
     pub ports: Vec<ResolverPort>,
 }
 
-/// How `service` is doing at `now`.
+/// The account of `service` at `now`.
 pub fn account(service: &ElastiService, now: Timestamp) -> Account {
     let nothing = ElastiServiceStatus::default();
     let status = service.status.as_ref().unwrap_or(&nothing);
@@ -126,8 +124,8 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
         target: format!("{}/{}", target.kind, target.name),
         state,
         proxied: status.mode == Some(Mode::Proxy),
-        why: words::why(service, status, state, now),
-        advice: words::advice(service, status, state),
+        why: explanation::why(service, status, state, now),
+        advice: explanation::advice(service, status, state),
         asleep_since: status.asleep_since,
         kept_awake_until: kept_awake_until(service).filter(|until| *until > now),
         last_wake: wake.map(|wake| wake.time),
@@ -141,13 +139,13 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
 
 fn state(service: &ElastiService, status: &ElastiServiceStatus) -> State {
     let towards = status.hand_off.as_ref().map(|hand_off| hand_off.towards);
-    let starts = is(status, "Reconciling").is_some_and(|said| said.reason == "Waking");
-    let between = status.mode == Some(Mode::Proxy) && !counts(service) || starts;
+    let starts = is_true(status, "Reconciling").is_some_and(|it| it.reason == "Waking");
+    let between = status.mode == Some(Mode::Proxy) && !service.spec.counts_requests() || starts;
     if service.metadata.deletion_timestamp.is_some() {
         State::Leaving
     } else if status.observed_generation.is_none() {
         State::Unseen
-    } else if is(status, "Stalled").is_some() {
+    } else if is_true(status, "Stalled").is_some() {
         State::Stalled
     } else if status.asleep_since.is_some() {
         State::Asleep
@@ -160,26 +158,19 @@ fn state(service: &ElastiService, status: &ElastiServiceStatus) -> State {
     }
 }
 
-/// The condition of this kind, if it is so.
-fn is<'a>(status: &'a ElastiServiceStatus, kind: &str) -> Option<&'a Condition> {
+/// The condition of this type, if it is true.
+fn is_true<'a>(status: &'a ElastiServiceStatus, kind: &str) -> Option<&'a Condition> {
     let mut conditions = status.conditions.iter();
     conditions.find(|one| one.type_ == kind && one.status == "True")
 }
 
-/// Whether resolvers stay in the path to count.
-fn counts(service: &ElastiService) -> bool {
-    let mut triggers = service.spec.triggers.iter();
-    triggers.any(|trigger| trigger.kind == TriggerKind::Requests)
-}
-
 fn kept_awake_until(service: &ElastiService) -> Option<Timestamp> {
-    let said = service.annotations().get(KEEP_AWAKE_UNTIL);
-    let said = said.and_then(|text| text.parse().ok());
-    said.max(service.spec.keep_awake_until)
+    let annotation = service.annotations().get(KEEP_AWAKE_UNTIL);
+    let annotation = annotation.and_then(|text| text.parse().ok());
+    annotation.max(service.spec.keep_awake_until)
 }
 
-/// Whether it is only observed is said in it or for its whole namespace; the status has what came of
-/// either.
+/// A service is only observed by its spec or by its namespace; the status has the result of either.
 fn would_save(
     service: &ElastiService,
     status: &ElastiServiceStatus,

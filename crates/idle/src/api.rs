@@ -1,7 +1,9 @@
-//! What the outside sees: the custom resource, the names of what is made for it, and what operators
-//! and resolvers tell each other.
+//! The contract with users and other programs: the custom resource, the names, labels and annotations
+//! of objects, and the JSON between operators and resolvers. No I/O.
 
+pub mod annotations;
 mod elasti_service;
+pub mod labels;
 pub mod names;
 mod probe_response;
 mod status;
@@ -13,7 +15,8 @@ pub use elasti_service::{
     Queue, ScaleTarget,
 };
 pub use probe_response::{
-    Answer, Header, Matching, Path, PathMatching, ProbeResponse, QueryParameter,
+    HeaderMatch, PathMatch, PathMatching, ProbeAnswer, ProbeResponse, QueryParameterMatch,
+    ValueMatching,
 };
 pub use status::{
     Breakdown, ElastiServiceStatus, HandOff, LastWake, Mode, ResolverPort, Resting, Towards,
@@ -21,5 +24,6 @@ pub use status::{
 };
 pub use trigger::{PrometheusTrigger, Threshold, Trigger, TriggerKind};
 
-/// Keeps an object until what was made for it is gone and what runs is awake.
+/// The finalizer that keeps an ElastiService until its target is awake and everything that was made for
+/// it is deleted.
 pub const FINALIZER: &str = "elasti.truefoundry.com/finalizer";

@@ -1,10 +1,15 @@
-//! The process that keeps services asleep while nobody asks for them. [`run`] puts it together.
+//! The operator process: it decides when services sleep and wake, and carries that out.
+//! [`components`] assembles it.
 
-pub mod asking;
 pub(crate) mod certificate;
-pub mod http;
+mod components;
+pub mod dry_run;
+mod options;
 pub mod prove;
-pub mod resolvers;
-pub mod run;
-pub mod settings;
-pub mod tokens;
+mod request_counts;
+pub mod routes;
+
+pub use self::{
+    components::components,
+    options::{ListenAddress, OperatorOptions},
+};

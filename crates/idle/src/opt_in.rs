@@ -1,18 +1,24 @@
-//! Services that sleep by an annotation.
+//! Services that sleep by annotations.
 //!
-//! Who does not want to write an ElastiService puts [`annotations::ENABLED`] on a Service, or on the
-//! Deployment or StatefulSet behind it. An ElastiService is then kept in its name, with what the other
-//! annotations say, and goes with the annotation: the service is woken and everything is as before.
+//! A user who does not want to write an ElastiService puts [`annotations::ENABLED`] on a Service, or on the
+//! Deployment or StatefulSet behind it. The controller then maintains an ElastiService for it, with the
+//! settings in the other annotations, and deletes it with the annotation: the service is woken and
+//! everything that was made for it is deleted.
 //!
-//! Invariant: an ElastiService that somebody wrote is never changed, and comes first.
+//! [`facts`] → [`decide`]; the plan is carried out by kit.
+//!
+//! Invariant: an ElastiService that a user wrote is never changed, and takes precedence.
 
 pub mod annotations;
+mod controller;
 mod decide;
-mod run;
+pub mod dry_run;
+mod facts;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    decide::{Decision, FROM, Facts, decide},
-    run::service,
+    controller::component,
+    decide::{Decision, FROM_ANNOTATIONS, decide},
+    facts::{Facts, Unreadable},
 };

@@ -1,5 +1,5 @@
-//! Operator and resolver as processes of their own. The binary hands in what only it may have: a
-//! client, chance, and the word to stop.
+//! Operator and resolver as processes of their own. The binary provides what only it may create: a client,
+//! random numbers, and the signal to stop.
 
 use std::{
     fmt, io,
@@ -10,223 +10,218 @@ use std::{
 use kube::Client;
 use neap_kit::{
     clock::Clock,
-    lease::{self, Elector, Leadership, Timings},
-    manager::{self, Manager, Service},
+    context::Context,
+    lease::{self, Elector, Leadership, LeaseTimings},
+    manager::{self, Component, Manager},
     process::Process,
-    site::Site,
-    watch::{Ended, WatchService, Watches},
+    watch::{WatchRunner, Watches, WatchesStopped},
     why::{Code, Coded},
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    operator::{
-        certificate,
-        run::{self, Options},
-        settings::{Listen, ResolverSettings, Settings},
-    },
-    resolver::{
-        lanes::Threads,
-        net,
-        open::{self, Sockets},
-    },
+    operator::{self, ListenAddress, OperatorOptions, certificate},
+    resolver::{self, ResolverOptions, Sockets, net, workers::WorkerThreads},
 };
 
-/// The Lease that operators of KubeElasti elect their leader by, so that an old one and a new one
-/// never lead at once.
+/// The Lease of KubeElasti's leader election, so that an operator of KubeElasti and one of ours never lead
+/// at the same time.
 const LEASE: &str = "acf50383.truefoundry.io";
-/// The end of a process takes so much longer than that of what is held.
-const MARGIN: Duration = Duration::from_secs(5);
+/// How much longer the shutdown of a resolver process may take than the drain of its connections.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
 
-/// Why a process could not begin, or not go on.
+/// Why a process could not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody else has the address.
+    /// The address is in use or does not exist.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// There is no thread to carry connections.
-    #[error("cannot start threads that carry connections")]
-    Threads(#[source] io::Error),
-    /// Nobody can be elected so.
+    /// The worker threads could not be started.
+    #[error("cannot start the threads that carry connections")]
+    WorkerThreads(#[source] io::Error),
+    /// The options of the leader election are invalid.
     #[error(transparent)]
     Election(#[from] lease::Error),
-    /// It could not be put together.
+    /// The watches have stopped.
     #[error(transparent)]
-    Watches(#[from] Ended),
-    /// It has nothing to show over TLS.
+    Watches(#[from] WatchesStopped),
+    /// The certificate of the metrics server could not be created.
     #[error("cannot make a certificate for --metrics-secure")]
     Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A part of it ended.
+    /// A component ended.
     #[error(transparent)]
-    Part(#[from] manager::Error),
+    Component(#[from] manager::Error),
 }
 
 impl Coded for Error {
     fn code(&self) -> Code {
         match self {
             Self::Listen { .. } => Code("NT-IDLE-0004"),
-            Self::Threads(_) | Self::Election(_) | Self::Watches(_) => Code("NT-IDLE-0005"),
+            Self::WorkerThreads(_) | Self::Election(_) | Self::Watches(_) => Code("NT-IDLE-0005"),
             Self::Certificate(_) => Code("NT-IDLE-0013"),
-            Self::Part(part) => part.code(),
+            Self::Component(component) => component.code(),
         }
     }
 }
 
-/// What a process works with.
+/// The client of a process, and the process whose telemetry counts its calls.
 #[derive(Clone)]
-pub struct Means {
-    /// How it reaches the API.
+pub struct ProcessClient {
+    /// The client of the API server.
     pub client: Client,
-    /// What it tells of itself, the calls of `client` among it.
+    /// The metrics and the debug state of the process.
     pub process: Process,
 }
 
-impl fmt::Debug for Means {
+impl fmt::Debug for ProcessClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let process = &self.process;
-        f.debug_struct("Means")
+        f.debug_struct("ProcessClient")
             .field("process", process)
             .finish_non_exhaustive()
     }
 }
 
-/// What sets a process apart from others of its kind.
+/// What distinguishes a process from others of its role.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// Unlike every other, also unlike its own former lives.
+    /// A unique name, different also from that of its predecessors in the same pod.
     pub name: String,
-    /// By chance.
+    /// A random number.
     pub seed: u64,
 }
 
-/// An operator, until `stop`. `elect` is a client for the election, which does not try again by
-/// itself; its calls are not among those of the rest, so that whoever looks at them sees whether
-/// anything is done.
+/// Runs an operator until `stop`. `election_client` is the client of the leader election, which does not
+/// retry by itself; its calls are not counted with the others, so that those show whether the operator does
+/// anything.
 pub async fn operator(
-    means: Means,
-    elect: Client,
-    settings: Settings,
+    client: ProcessClient,
+    election_client: Client,
+    options: OperatorOptions,
     identity: Identity,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let clock = Clock::system();
-    let Means { client, process } = means;
-    let (watches, watching) = Watches::in_process(clock, process);
-    let (elector, leadership) = if settings.flags.leader_elect {
-        let options = lease::Options {
-            namespace: settings.places.operator_namespace.clone(),
+    let ProcessClient { client, process } = client;
+    let (watches, runner) = Watches::in_process(clock, process);
+    let (elector, leadership) = if options.leader_elect {
+        let election = lease::ElectionOptions {
+            namespace: options.installation.operator_namespace.clone(),
             name: LEASE.to_owned(),
             identity: identity.name,
-            timings: Timings::default(),
+            timings: LeaseTimings::default(),
         };
-        let (elector, leadership) = Elector::new(elect, options, clock)?;
+        let (elector, leadership) = Elector::new(election_client, election, clock)?;
         let telemetry = watches.process().telemetry().clone();
-        (Some(elector.counted_by(telemetry)), leadership)
+        (Some(elector.with_telemetry(telemetry)), leadership)
     } else {
-        (None, Leadership::alone(clock))
+        (None, Leadership::without_election(clock))
     };
-    let site = Site {
+    let context = Context {
         client,
-        watches: watches.within(settings.namespaces.clone()),
+        watches: watches.in_namespaces(options.namespaces.clone()),
         leadership,
         clock,
     };
-    let mut manager = Manager::new(&site);
-    let socket = bind(settings.whereabouts.host, settings.places.operator_port)?;
-    let options = Options::of(&settings, identity.seed);
-    let (services, _) = run::services(&site, socket, &options)?;
-    for listener in listeners(&settings, &manager)? {
-        manager.add(listener);
+    let options = OperatorOptions {
+        seed: identity.seed,
+        ..options
+    };
+    let mut manager = Manager::new(&context);
+    let socket = bind(options.listen_host, options.installation.operator_port)?;
+    let (components, _) = operator::components(&context, socket, &options)?;
+    for server in servers(&options, &manager)? {
+        manager.add(server);
     }
     if let Some(elector) = elector {
         manager.add(elector);
     }
-    until(manager, services, watching, stop).await
+    run(manager, components, runner, stop).await
 }
 
-/// Where it is asked how it is, and for its numbers.
-fn listeners(settings: &Settings, manager: &Manager) -> Result<Vec<Service>, Error> {
-    let (flags, host) = (&settings.flags, settings.whereabouts.host);
-    if flags.enable_http2 {
-        tracing::warn!("--enable-http2 has no effect: numbers are shown over HTTP/1.1");
+/// The health and metrics servers.
+fn servers(options: &OperatorOptions, manager: &Manager) -> Result<Vec<Component>, Error> {
+    if options.enable_http2 {
+        tracing::warn!("--enable-http2 has no effect: metrics are served over HTTP/1.1");
     }
-    let mut listeners = Vec::new();
-    let shown = [
-        ("health", flags.health, false),
-        ("metrics", flags.metrics, flags.metrics_secure),
+    let mut servers = Vec::new();
+    let addresses = [
+        ("health", options.health, false),
+        ("metrics", options.metrics, options.metrics_secure),
     ];
-    for (name, shown, secure) in shown {
-        let Some(Listen { host: own, port }) = shown else {
+    for (name, address, secure) in addresses {
+        let Some(ListenAddress { host, port }) = address else {
             continue;
         };
-        let (socket, health) = (bind(own.or(host), port)?, manager.health());
-        let mut listener = if secure {
+        let socket = bind(host.or(options.listen_host), port)?;
+        let health = manager.health();
+        let mut server = if secure {
             let identity =
-                certificate::self_signed(&settings.places).map_err(Error::Certificate)?;
+                certificate::self_signed(&options.installation).map_err(Error::Certificate)?;
             manager::secure_listener(socket, health, identity)
         } else {
             manager::listener(socket, health)
         };
-        listener.name = name;
-        listeners.push(listener);
+        server.name = name;
+        servers.push(server);
     }
-    Ok(listeners)
+    Ok(servers)
 }
 
-/// A resolver, until `stop` and all that it holds has been seen to.
+/// Runs a resolver until `stop`, and then until its connections are drained.
 pub async fn resolver(
-    means: Means,
-    settings: ResolverSettings,
+    client: ProcessClient,
+    options: ResolverOptions,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    if !settings.unheeded.is_empty() {
-        let variables = settings.unheeded.join(", ");
+    if !options.ignored_variables.is_empty() {
+        let variables = options.ignored_variables.join(", ");
         tracing::warn!(
             variables,
-            "these variables are set and have no effect; docs/compatibility.md says why"
+            "these variables are set and have no effect; docs/compatibility/idle.md has the reasons"
         );
     }
     let clock = Clock::system();
-    let Means { client, process } = means;
-    let (watches, watching) = Watches::in_process(clock, process);
-    let site = Site {
+    let ProcessClient { client, process } = client;
+    let (watches, runner) = Watches::in_process(clock, process);
+    let context = Context {
         client,
         watches,
-        leadership: Leadership::alone(clock),
+        leadership: Leadership::without_election(clock),
         clock,
     };
-    let manager = Manager::new(&site).with_grace(settings.drain + MARGIN);
-    let (host, places) = (settings.whereabouts.host, &settings.places);
+    let manager = Manager::new(&context).with_grace(options.drain.total() + SHUTDOWN_MARGIN);
+    let (host, installation) = (options.listen_host, &options.installation);
     let sockets = Sockets {
-        internal: bind(host, places.resolver_port)?,
-        shared: bind(host, places.resolver_proxy_port)?,
+        internal: bind(host, installation.resolver_port)?,
+        shared: bind(host, installation.resolver_proxy_port)?,
     };
-    let threads = Threads::for_all_cores().map_err(Error::Threads)?;
-    let options = open::Options {
-        threads,
-        ..open::Options::of(&settings)
+    let worker_threads = WorkerThreads::for_all_cores().map_err(Error::WorkerThreads)?;
+    let options = ResolverOptions {
+        worker_threads,
+        ..options
     };
-    let (services, _) = open::services(&site, sockets, manager.health(), &options)?;
-    until(manager, services, watching, stop).await
+    let (components, _) = resolver::components(&context, sockets, manager.health(), &options)?;
+    run(manager, components, runner, stop).await
 }
 
-async fn until(
+async fn run(
     mut manager: Manager,
-    services: Vec<Service>,
-    watching: WatchService,
+    components: Vec<Component>,
+    runner: WatchRunner,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    for service in services {
-        manager.add(service);
+    for component in components {
+        manager.add(component);
     }
-    manager.add(watching);
+    manager.add(runner);
     Ok(manager.run(stop).await?)
 }
 

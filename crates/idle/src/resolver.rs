@@ -1,37 +1,42 @@
-//! The process that answers for services that sleep, and wakes them.
+//! The proxy that answers for sleeping services and requests their wake.
 //!
-//! A connection comes in on a port of its own for each port of a service ([`routes`], [`listen`]), is
-//! held until a pod takes it ([`hold`], [`connect`], over [`net`]) and is then carried byte by byte
-//! ([`tcp`], [`tls`]) or request by request ([`http`]), all of it on one thread ([`lanes`]). What the
-//! rest of the process asks is plain: which connections were taken ([`taken`], [`prove`]), who was
-//! asked for ([`activity`]), how much is held ([`hold::Holds::all_queued`]), and to end well
-//! ([`drain`]). [`run`] puts all of it together, and [`open`] the rest of its process with it.
+//! Each port of a service has its own port on the resolver ([`routes`], [`listeners`]). A connection is
+//! held until a pod accepts it ([`hold`], [`connect`], over [`net`]), and is then forwarded byte by byte
+//! ([`tcp`], [`tls`]) or request by request ([`http`]), always on one thread ([`workers`]). The rest of
+//! the process reads which connections were accepted ([`accepted_connections`], [`probe`]), when each
+//! service was last requested ([`activity`]) and how much is held
+//! ([`hold::HeldRequests::queue_sizes`]), and shuts the resolver down ([`drain`]). [`run`] makes a
+//! component of it, and [`setup`] adds the other components of its process.
 //!
 //! Invariants:
-//! - nothing is sent to a pod before a connection to it stands, and what was sent is not sent again;
-//! - memory does not grow with what is carried.
+//! - nothing is sent to a pod before a connection to it is established, and what was sent is never sent
+//!   again;
+//! - memory does not grow with the number of forwarded bytes.
 
+pub mod accepted_connections;
 pub mod activity;
+pub mod client;
 pub mod connect;
 pub mod drain;
 pub mod events;
-pub mod follow;
 pub mod hold;
 pub mod http;
-pub mod inside;
-pub mod lanes;
-pub mod listen;
+pub mod internal_api;
+pub mod internal_routes;
+pub mod listeners;
 pub mod net;
-pub mod open;
-pub mod operator;
-pub mod peers;
-pub mod prove;
+pub mod operator_client;
+mod options;
+pub mod probe;
+pub mod resolver_addresses;
+pub mod route_watcher;
 pub mod routes;
 pub mod run;
-mod shared;
-pub mod taken;
+pub mod setup;
+mod shared_port;
 pub mod tcp;
 pub mod tls;
+pub mod workers;
 
 use std::{fmt::Display, net::IpAddr, sync::Arc, time::Duration};
 
@@ -43,70 +48,76 @@ use neap_kit::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    activity::{Activity, Open},
-    events::{Came, Metrics, ServedCold, TurnedAway},
-    hold::{Holding, Holds, Refused, Waker},
-    http::Client,
+    accepted_connections::AcceptedConnections,
+    activity::{ActivityTracker, OpenRequest},
+    events::{ColdStartServed, RequestReceived, RequestRejected, ResolverMetrics},
+    hold::{HeldRequest, HeldRequests, HoldError, WakeRequester},
+    http::ConnectionPool,
     net::Net,
-    routes::{Route, Tables},
-    taken::Taken,
+    routes::{Route, RouteTableReader},
+};
+pub use self::{
+    options::ResolverOptions,
+    setup::{Sockets, components},
 };
 use crate::api::{Breakdown, Protocol};
 
-/// Longer than anybody needs who means it.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Default of [`Resolver::client_timeout`]: longer than any well-behaved client needs.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What every part of the path of a connection needs. Cheap to copy.
+/// The state that all stages of a connection share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Resolver {
-    /// The time.
+    /// The clock of every timeout.
     pub clock: Clock,
-    /// Who is meant.
-    pub tables: Tables,
-    /// Where things are held.
-    pub holds: Holds,
-    /// Which connections were taken.
-    pub taken: Taken,
-    /// Who was asked for.
-    pub activity: Activity,
-    /// Requests to pods.
-    pub client: Client,
-    /// Every connection runs as one of these.
+    /// The current routes.
+    pub route_table: RouteTableReader,
+    /// Requests and connections that wait for a pod.
+    pub held_requests: HeldRequests,
+    /// Connections that were accepted recently.
+    pub accepted: AcceptedConnections,
+    /// The last request of each service.
+    pub activity: ActivityTracker,
+    /// HTTP connections to pods.
+    pub pool: ConnectionPool,
+    /// The tasks of all connections.
     pub tasks: TaskTracker,
-    /// Cancelled when connections that are between requests are to end.
-    pub ending: CancellationToken,
-    /// How services are named on the shared port.
-    pub naming: Arc<http::Naming>,
-    /// What is told.
-    pub meter: Meter<Metrics>,
-    /// Whether what clients choose is a label of the numbers of KubeElasti.
+    /// Cancelled when connections have to close after their current request.
+    pub shutdown: CancellationToken,
+    /// How the shared port derives the service from the host.
+    pub host_routing: Arc<http::HostRouting>,
+    /// Metrics and logs of requests.
+    pub meter: Meter<ResolverMetrics>,
+    /// Whether KubeElasti's metrics have labels whose values clients choose.
     pub unbounded_metrics: bool,
-    /// So long a client may take to say what it wants, also between two requests.
-    pub patience: Duration,
-    /// The address that it has; all of the machine if absent.
+    /// The longest that a client may take to send the head of a request, also between two requests.
+    pub client_timeout: Duration,
+    /// The address that the resolver listens on; all addresses of the host if absent.
     pub host: Option<IpAddr>,
-    /// Where it listens and whom it reaches; see [`Resolver::over`].
+    /// The network; see [`Resolver::with_network`].
     net: Net,
 }
 
 impl Resolver {
-    /// Somebody came for a service, and is there until what this gives is dropped.
-    fn came(&self, route: &Route) -> Open {
+    /// Counts a request or connection as open until the returned guard is dropped.
+    fn start_request(&self, route: &Route) -> OpenRequest {
         let protocol = route.port.protocol;
-        self.meter.emit(&Came { protocol });
-        self.activity.begin(&route.service.key)
+        self.meter.emit(&RequestReceived { protocol });
+        self.activity.start_request(&route.service.key)
     }
 
-    /// Tells that somebody was served after it was held, and where the time went.
-    fn served(&self, holding: &Holding) -> Option<Breakdown> {
-        if !holding.was_held() {
+    /// Records that a held request was answered, and returns where its time went. `None` if it was not
+    /// held.
+    fn record_served(&self, held: &HeldRequest) -> Option<Breakdown> {
+        if !held.was_held() {
             return None;
         }
-        let route = holding.route();
-        let breakdown = holding.times().breakdown(self.clock.uptime());
-        holding.trace("served", &breakdown);
-        self.activity.served_cold(&route.service.key, breakdown);
-        self.meter.emit(&ServedCold {
+        let route = held.route();
+        let breakdown = held.times().breakdown(self.clock.uptime());
+        held.complete_trace("served", &breakdown);
+        self.activity
+            .record_cold_start(&route.service.key, breakdown);
+        self.meter.emit(&ColdStartServed {
             service: &route.service.key,
             protocol: route.port.protocol,
             breakdown,
@@ -114,17 +125,17 @@ impl Resolver {
         Some(breakdown)
     }
 
-    /// Tells that somebody was refused.
-    fn refused(&self, holding: &Holding, why: &Refused) {
-        if let Refused::Late { breakdown, .. } = why {
-            holding.trace(why.reason(), breakdown);
+    /// Records that a request was refused before anything was sent to a pod.
+    fn record_refused(&self, held: &HeldRequest, why: &HoldError) {
+        if let HoldError::DeadlineExceeded { breakdown, .. } = why {
+            held.complete_trace(why.reason(), breakdown);
         }
-        self.turned_away(holding.route(), why.reason(), why);
+        self.record_rejected(held.route(), why.reason(), why);
     }
 
-    /// Tells that somebody was not served.
-    fn turned_away(&self, route: &Route, reason: &'static str, why: &dyn Display) {
-        self.meter.emit(&TurnedAway {
+    /// Records that a request was not answered by a pod.
+    fn record_rejected(&self, route: &Route, reason: &'static str, why: &dyn Display) {
+        self.meter.emit(&RequestRejected {
             service: Some(&route.service.key),
             protocol: route.port.protocol,
             reason,
@@ -132,50 +143,56 @@ impl Resolver {
         });
     }
 
-    /// Tells that somebody said nothing within the time that clients have.
-    fn too_slow(&self, service: Option<&Key>, protocol: Protocol) {
-        self.meter.emit(&TurnedAway {
+    /// Records that a client sent no request within [`Self::client_timeout`].
+    fn record_client_timeout(&self, service: Option<&Key>, protocol: Protocol) {
+        self.meter.emit(&RequestRejected {
             service,
             protocol,
             reason: http::TOO_SLOW,
-            why: "nothing was asked".to_owned(),
+            why: "the client sent no request in time".to_owned(),
         });
     }
 
-    /// A resolver for the services of `tables`, which asks `waker`.
+    /// A resolver for the services of `route_table`, which requests wakes from `waker`.
     pub fn new(
         clock: Clock,
-        tables: Tables,
-        waker: Arc<dyn Waker>,
-        naming: http::Naming,
+        route_table: RouteTableReader,
+        waker: Arc<dyn WakeRequester>,
+        host_routing: http::HostRouting,
         telemetry: &Telemetry,
     ) -> Self {
         let tasks = TaskTracker::new();
         let meter = events::meter(telemetry);
-        let holds = Holds::new(clock, tables.clone(), waker, tasks.clone(), meter.clone());
-        events::show(telemetry, &holds);
+        let held_requests = HeldRequests::new(
+            clock,
+            route_table.clone(),
+            waker,
+            tasks.clone(),
+            meter.clone(),
+        );
+        events::register_queue_gauges(telemetry, &held_requests);
         Self {
             clock,
-            holds,
-            tables,
-            taken: Taken::new(clock),
-            activity: Activity::new(clock),
-            client: Client::new(clock, tasks.clone()),
+            held_requests,
+            route_table,
+            accepted: AcceptedConnections::new(clock),
+            activity: ActivityTracker::new(clock),
+            pool: ConnectionPool::new(clock, tasks.clone()),
             tasks,
-            ending: CancellationToken::new(),
-            naming: Arc::new(naming),
+            shutdown: CancellationToken::new(),
+            host_routing: Arc::new(host_routing),
             meter,
             unbounded_metrics: false,
-            patience: PATIENCE,
+            client_timeout: CLIENT_TIMEOUT,
             host: None,
             net: Net::default(),
         }
     }
 
-    /// The same over another network than that of the machine.
+    /// Replaces the network of the host by another one.
     #[must_use]
-    pub fn over(mut self, net: Net) -> Self {
-        self.client.net = net.clone();
+    pub fn with_network(mut self, net: Net) -> Self {
+        self.pool.net = net.clone();
         self.net = net;
         self
     }

@@ -1,4 +1,4 @@
-//! What runs behind a service, and who else scales it.
+//! The workload behind a service, and the KEDA ScaledObject that scales it as well.
 
 mod kind;
 mod scale;
@@ -6,28 +6,28 @@ mod scale;
 use kube::api::ObjectMeta;
 
 pub use self::{
-    kind::{Kinds, Unknown, scaled_objects, spelled},
-    scale::{keda, look, scale, switch},
+    kind::{KindLookup, UnknownKind, canonical_kind, scaled_object_kind},
+    scale::{keda_change, read, read_keda, scale_change},
 };
 
-/// What is known of what runs.
+/// The scale of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// There is none, or no such kind.
+    /// There is no such object, or no such kind.
     Missing,
-    /// It could not be asked; nothing is decided on that.
+    /// The API server did not respond; nothing is decided without a response.
     Unknown,
-    /// It is there.
+    /// The object exists.
     Scaled {
-        /// So many are wanted.
+        /// The desired number of replicas.
         replicas: i32,
-        /// The very object, as it was when it was looked at.
-        seen: Box<ObjectMeta>,
+        /// The metadata of the object that was read.
+        metadata: Box<ObjectMeta>,
     },
 }
 
 impl Target {
-    /// How many are wanted.
+    /// The desired number of replicas.
     pub fn replicas(&self) -> Option<i32> {
         match self {
             Self::Scaled { replicas, .. } => Some(*replicas),
@@ -36,20 +36,20 @@ impl Target {
     }
 }
 
-/// What is known of the ScaledObject that scales it as well.
+/// The ScaledObject that a service names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Keda {
-    /// Nobody named one.
+    /// The service names none.
     Unused,
-    /// The one that was named is not there.
+    /// The one that it names does not exist.
     Missing,
-    /// It is there.
+    /// It exists.
     Found {
-        /// The very object.
-        seen: Box<ObjectMeta>,
-        /// Whether it stands still.
+        /// The metadata of the object that was read.
+        metadata: Box<ObjectMeta>,
+        /// Whether it is paused.
         paused: bool,
-        /// Whether that is our doing. What a user paused stays so.
+        /// Whether this operator or KubeElasti paused it. A pause of a user stays.
         by_us: bool,
     },
 }

@@ -1,29 +1,29 @@
-//! Whether anybody asks for a service.
+//! Whether a service is in use.
 //!
-//! A trigger is a question to somebody who knows: a Prometheus, or the resolvers. All of a service's
-//! triggers together give a [`Verdict`]. What is not known never means that nobody asks: a service
-//! sleeps only on evidence.
+//! A trigger queries a source that knows: a Prometheus, or the resolvers. All triggers of a service
+//! together give a [`Verdict`]. Missing knowledge never counts as idle: a service sleeps only on evidence.
 
-pub mod answer;
-pub mod duration;
+pub mod evaluate;
 pub mod jitter;
-pub mod judge;
 mod metadata;
+pub mod monitor;
 pub mod origin;
-pub mod poll;
+pub mod poller;
 pub mod problem;
 pub mod prometheus;
-pub mod question;
+pub mod query;
+pub mod response;
 pub mod verdict;
 pub mod window;
 
 pub use self::{
-    judge::{Counters, Judge},
+    evaluate::{Measurement, RecentRequests, evaluate},
+    monitor::{RequestCounts, TriggerMonitor},
     origin::{Origin, Origins},
-    poll::{Poll, Watched},
+    poller::{PolledService, Poller},
     problem::Problem,
-    prometheus::{Oracle, Prometheus},
-    question::{Defaults, Question},
-    verdict::{Measurement, Quiet, Verdict, verdict},
+    prometheus::{Prometheus, PrometheusApi},
+    query::{PrometheusDefaults, Query},
+    verdict::{Verdict, Verdicts},
     window::{Window, window},
 };

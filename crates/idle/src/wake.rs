@@ -1,24 +1,23 @@
-//! From zero to as many as it takes.
+//! Wakes services: scales their workloads from zero.
 //!
-//! A wake is asked for by a resolver that has a request for a service, and wakes what that one needs
-//! with it. A [`Waker`] passes it to a [`WakeService`], so it goes on when the one who asked has hung
-//! up. Any operator wakes, whether it leads or not: two that write the same number do no harm, and a
-//! service must not sleep on because the leader is dead.
+//! A resolver that has a request for a service requests its wake, and the services that it depends on are
+//! woken with it. A [`Waker`] passes the request to the [`WakeRunner`], so the wake continues after the
+//! caller has closed its connection. Every operator wakes, whether it leads or not: two that write the same
+//! number of replicas do no harm, and a service must not stay asleep because the leader is dead.
 //!
 //! Invariants:
-//! - replicas are only ever raised, and only in the very state in which they were read;
-//! - each ElastiService has one wake under way, and whoever asks meanwhile has a look of their own
-//!   after it: what was seen before they asked says nothing about now;
-//! - what must not scale it down again is un-paused before the replicas are written.
+//! - replicas are only ever raised, and only if the target is unchanged since it was read;
+//! - each ElastiService has one wake in progress, and a request that arrives meanwhile gets another one
+//!   after it: the first may have read the target before the request arrived;
+//! - an autoscaler that would scale it down again is resumed before the replicas are written.
 
+mod attempt;
 mod cause;
 mod closure;
-mod flight;
 mod metrics;
-mod service;
+mod runner;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::flight::is_due;
-pub use self::service::{Full, Outcome, Pending, WakeService, Waker};
-use self::{cause::Cause, closure::closure};
+pub use self::runner::{PendingWake, WakeOutcome, WakeQueueFull, WakeRunner, Waker};
+use self::{cause::WakeCause, closure::closure};

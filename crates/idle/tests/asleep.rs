@@ -1,63 +1,72 @@
-//! A service that sleeps and wakes, and faults that strike the operator meanwhile: every seventh of
-//! those that can, since all of them take minutes. `NEAP_IDLE_EVERY=1` takes all.
+//! A service that sleeps and wakes under faults of the operator: every seventh of the possible faults,
+//! since all of them take minutes. `NEAP_IDLE_EVERY=1` plays all.
 
-#[path = "stand_in/answers.rs"]
-mod answers;
+#[path = "stand_in/stubs.rs"]
+mod stubs;
 
 use std::{sync::Arc, time::Duration};
 
-use answers::{Always, SAYS, Written};
 use k8s_openapi::api::{core::v1::Service as KubeService, discovery::v1::EndpointSlice};
 use kube::{CustomResourceExt, Resource};
 use neap_idle::{
-    api::ElastiService,
-    service::{
-        facts::{Patience, WAKE},
-        ports::Range,
-        run::{Settings, service},
+    api::{ElastiService, annotations::WAKE},
+    elasti_service::{
+        Settings, component,
+        facts::{PortRange, Timeouts},
     },
+    options::Installation,
 };
 use neap_kit::{
-    controller::Outcome, key::Key, manager::Service, site::Site, watch::Ended, wiring::Wiring,
+    builder::ControllerBuilder, context::Context, controller::Outcome, key::Key,
+    manager::Component, watch::WatchesStopped,
 };
-use neap_trial::{Deed, Workload, proof};
+use neap_trial::{UserRequest, Workload, proof};
 use serde_json::{Value, json};
+use stubs::{AlwaysReachable, AnnotationTriggers, VERDICT_ANNOTATION};
 
 const WEB: &str = "/apis/elasti.truefoundry.com/v1alpha1/namespaces/default/elastiservices/web";
 const PODS: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/pods";
-fn operator(site: &Site) -> Result<Vec<Service>, Ended> {
+fn operator(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
     let settings = Settings {
-        namespace: "default".to_owned(),
-        resolver_namespace: "default".to_owned(),
-        resolver_service: "resolver".to_owned(),
-        range: Range::default(),
-        patience: Patience::default(),
+        installation: Installation {
+            operator_namespace: "default".to_owned(),
+            resolver_namespace: "default".to_owned(),
+            resolver_service: "resolver".to_owned(),
+            ..Installation::standard()
+        },
+        resolver_ports: PortRange::default(),
+        timeouts: Timeouts::default(),
     };
-    let operator = service(site, settings, Arc::new(Written), Arc::new(Always))?;
+    let operator = component(
+        context,
+        settings,
+        Arc::new(AnnotationTriggers),
+        Arc::new(AlwaysReachable),
+    )?;
     Ok(vec![operator])
 }
 
-/// Plays the controller that says where the resolvers are.
-fn endpoints(site: &Site) -> Result<Vec<Service>, Ended> {
-    let mut wiring = Wiring::new(site, "endpoints");
-    let services = wiring.kept::<KubeService>()?;
-    let slices = wiring.read::<EndpointSlice>()?;
-    let work = (services, slices, wiring.tools());
-    Ok(vec![wiring.service(work, |work, key| async move {
+/// Simulates the EndpointSlice controller for the Service of the resolvers.
+fn endpoints(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
+    let mut builder = ControllerBuilder::new(context, "endpoints");
+    let services = builder.primary::<KubeService>()?;
+    let slices = builder.cache::<EndpointSlice>()?;
+    let work = (services, slices, builder.tools());
+    Ok(vec![builder.build(work, |work, key| async move {
         let (services, slices, tools) = &*work;
         if slices.get(&Key::new("default", "resolvers")).is_some() {
-            return Ok(Outcome::Settled);
+            return Ok(Outcome::Done);
         }
         let Some(service) = services.get(&key).filter(|_| key.name() == "resolver") else {
-            return Ok(Outcome::Settled);
+            return Ok(Outcome::Done);
         };
         let labels = json!({"kubernetes.io/service-name": "resolver"});
         let slice = slice("resolvers", &labels, "10.9.0.1");
         let mut slice: EndpointSlice = serde_json::from_value(slice).unwrap_or_default();
         slice.metadata.owner_references =
             Some(service.controller_owner_ref(&()).into_iter().collect());
-        tools.hand.create(&slice).await?;
-        Ok(Outcome::Again(Duration::from_secs(1)))
+        tools.writer.create(&slice).await?;
+        Ok(Outcome::RequeueAfter(Duration::from_secs(1)))
     })])
 }
 
@@ -104,19 +113,22 @@ fn web() -> Value {
     })
 }
 
-fn says(word: &str) -> Deed {
-    Deed::Patch(WEB, json!({"metadata": {"annotations": {SAYS: word}}}))
+fn says(word: &str) -> UserRequest {
+    UserRequest::Patch(
+        WEB,
+        json!({"metadata": {"annotations": {VERDICT_ANNOTATION: word}}}),
+    )
 }
 
-/// At a time of the run that comes after sleep and before this is done.
-fn wake() -> Deed {
-    let annotations = json!({SAYS: "unknown", WAKE: "2026-01-01T00:10:00Z"});
-    Deed::Patch(WEB, json!({"metadata": {"annotations": annotations}}))
+/// A wake annotation with a time after the service fell asleep and before this step.
+fn wake() -> UserRequest {
+    let annotations = json!({VERDICT_ANNOTATION: "unknown", WAKE: "2026-01-01T00:10:00Z"});
+    UserRequest::Patch(WEB, json!({"metadata": {"annotations": annotations}}))
 }
 
-fn ready(ready: bool) -> Deed {
+fn ready(ready: bool) -> UserRequest {
     let endpoints = json!([{"addresses": ["10.2.0.1"], "conditions": {"ready": ready}}]);
-    Deed::Patch(PODS, json!({"endpoints": endpoints}))
+    UserRequest::Patch(PODS, json!({"endpoints": endpoints}))
 }
 
 fn workload() -> Workload {
@@ -127,22 +139,22 @@ fn workload() -> Workload {
         .without_poison("all namespaces share the ports of the resolvers")
         .actor("operator", operator)
         .actor("cluster", endpoints)
-        .given(Deed::Create(definition))
-        .given(Deed::Create(public("web")))
-        .given(Deed::Create(public("resolver")))
-        .given(Deed::Create(deployment()))
-        .given(Deed::Create(slice("pods", &pods, "10.2.0.1")))
-        .step("declare", [Deed::Create(web())])
+        .given(UserRequest::Create(definition))
+        .given(UserRequest::Create(public("web")))
+        .given(UserRequest::Create(public("resolver")))
+        .given(UserRequest::Create(deployment()))
+        .given(UserRequest::Create(slice("pods", &pods, "10.2.0.1")))
+        .step("declare", [UserRequest::Create(web())])
         .step("sleep", [says("idle")])
         .until(Duration::from_mins(10))
         .step("pods end", [ready(false)])
         .step("wake", [wake()])
         .step("pods come", [ready(true)])
-        .step("delete", [Deed::Delete(WEB)])
+        .step("delete", [UserRequest::Delete(WEB)])
 }
 
 #[test]
-fn a_service_that_sleeps_and_wakes_stands_faults() -> Result<(), proof::Failure> {
+fn a_service_that_sleeps_and_wakes_survives_faults() -> Result<(), proof::Failure> {
     let every = std::env::var("NEAP_IDLE_EVERY").ok();
     let every = every.and_then(|every| every.parse().ok()).unwrap_or(7);
     let faults = proof::every_nth_fault(&workload(), every)?;

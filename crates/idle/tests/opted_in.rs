@@ -1,10 +1,10 @@
-//! Annotations that come, change and go, and faults that strike who keeps an ElastiService for them:
-//! every third of those that can. `NEAP_IDLE_EVERY=1` takes all.
+//! Annotations that are added, changed and removed, under faults of the controller that maintains their
+//! ElastiService: every third of the possible faults. `NEAP_IDLE_EVERY=1` plays all.
 
 use kube::CustomResourceExt;
 use neap_idle::{api::ElastiService, opt_in};
-use neap_kit::{manager::Service, site::Site, watch::Ended};
-use neap_trial::{Deed, Workload, proof};
+use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
+use neap_trial::{UserRequest, Workload, proof};
 use serde_json::{Value, json};
 
 const SHOP: &str = "/api/v1/namespaces/default/services/shop";
@@ -12,20 +12,20 @@ const BLOG: &str = "/apis/apps/v1/namespaces/default/deployments/blog";
 const ENABLED: &str = "idle.neaptide.dev/enabled";
 const COOLDOWN: &str = "idle.neaptide.dev/cooldown";
 
-fn keeper(site: &Site) -> Result<Vec<Service>, Ended> {
-    Ok(vec![opt_in::service(site, "default")?])
+fn opt_in_controller(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
+    Ok(vec![opt_in::component(context, "default")?])
 }
 
-fn service(name: &str) -> Deed {
-    Deed::Create(json!({
+fn service(name: &str) -> UserRequest {
+    UserRequest::Create(json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80}]},
     }))
 }
 
-fn deployment(name: &str) -> Deed {
-    Deed::Create(json!({
+fn deployment(name: &str) -> UserRequest {
+    UserRequest::Create(json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
@@ -38,8 +38,8 @@ fn deployment(name: &str) -> Deed {
     }))
 }
 
-fn annotate(path: &'static str, annotations: &Value) -> Deed {
-    Deed::Patch(path, json!({"metadata": {"annotations": annotations}}))
+fn annotate(path: &'static str, annotations: &Value) -> UserRequest {
+    UserRequest::Patch(path, json!({"metadata": {"annotations": annotations}}))
 }
 
 fn workload() -> Workload {
@@ -47,9 +47,9 @@ fn workload() -> Workload {
     let on = json!({ENABLED: "true"});
     let off = json!({ENABLED: null, COOLDOWN: null});
     Workload::new("opted in")
-        .without_poison("whoever looks at all namespaces sees theirs too")
-        .actor("operator", keeper)
-        .given(Deed::Create(definition))
+        .without_poison("the controller watches all namespaces")
+        .actor("operator", opt_in_controller)
+        .given(UserRequest::Create(definition))
         .given(service("shop"))
         .given(deployment("shop"))
         .given(service("blog"))
@@ -58,11 +58,11 @@ fn workload() -> Workload {
         .step("and a Deployment", [annotate(BLOG, &on)])
         .step("one changes", [annotate(SHOP, &json!({COOLDOWN: "5m"}))])
         .step("one no longer asks", [annotate(BLOG, &off)])
-        .step("one goes", [Deed::Delete(SHOP)])
+        .step("one goes", [UserRequest::Delete(SHOP)])
 }
 
 #[test]
-fn what_annotations_ask_for_stands_faults() -> Result<(), proof::Failure> {
+fn the_annotation_opt_in_survives_faults() -> Result<(), proof::Failure> {
     let every = std::env::var("NEAP_IDLE_EVERY").ok();
     let every = every.and_then(|every| every.parse().ok()).unwrap_or(3);
     let faults = proof::every_nth_fault(&workload(), every)?;

@@ -1,4 +1,4 @@
-//! A real Prometheus as the trigger, from its first scrape to its end.
+//! A real Prometheus as the trigger, from its first scrape to its shutdown.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,8 +16,10 @@ use std::{
 
 use neap_idle::{
     api::{Trigger, TriggerKind},
-    service::verdict::Verdict,
-    trigger::{Defaults, Poll, Prometheus, Quiet, Watched, jitter::Jitter},
+    trigger::{
+        PolledService, Poller, Prometheus, PrometheusDefaults, RecentRequests, Verdict,
+        jitter::Jitter,
+    },
 };
 use neap_kit::{clock::Clock, key::Key};
 use neap_load::skip::skipped;
@@ -28,9 +30,9 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-const TEST: &str = "a_real_prometheus_says_who_is_idle_and_its_silence_says_nothing";
-/// Nothing here takes longer unless it is stuck.
-const STUCK: Duration = Duration::from_mins(2);
+const TEST: &str = "a_real_prometheus_decides_idleness_and_an_unreachable_one_decides_nothing";
+/// Longer than any step of this test takes.
+const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 struct Running(Child);
 
@@ -41,7 +43,7 @@ impl Drop for Running {
     }
 }
 
-/// Shows a number that tests set, as a service shows how much it is asked.
+/// Exposes a metric that the test sets, as a service exposes its load.
 async fn shop(tasks: &TaskTracker) -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -88,34 +90,34 @@ fn trigger(query: &str) -> Trigger {
     }
 }
 
-/// What is said of a service that is asked for by `query`, again and again until it is that.
-async fn becomes(poll: &Poll, query: &str, expected: &str) {
-    let watched = Watched {
+/// Evaluates the trigger `query` until its reason is `expected`.
+async fn becomes(poll: &Poller, query: &str, expected: &str) {
+    let watched = PolledService {
         key: Key::new("shop", "cart"),
         cooldown: Duration::from_secs(2),
         triggers: vec![trigger(query)],
-        quiet: Ok(Quiet::default()),
+        requests: Ok(RecentRequests::default()),
     };
-    let looking = async {
+    let polling = async {
         loop {
             let mut jitter = Jitter::new(7);
-            let all = poll.round(std::slice::from_ref(&watched), &mut jitter);
+            let all = poll.poll_all(std::slice::from_ref(&watched), &mut jitter);
             let verdict = all.await.into_values().next().unwrap();
-            if verdict.because().reason == expected {
+            if verdict.reason().name == expected {
                 return verdict;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let verdict = tokio::time::timeout(STUCK, looking).await;
-    assert!(verdict.is_ok(), "{query} never was {expected}");
+    let verdict = tokio::time::timeout(TEST_TIMEOUT, polling).await;
+    assert!(verdict.is_ok(), "{query} never became {expected}");
     let verdict = verdict.unwrap();
     let idle = matches!(verdict, Verdict::Idle(_));
     assert_eq!(idle, expected == "Idle", "{verdict:?}");
 }
 
 #[tokio::test]
-async fn a_real_prometheus_says_who_is_idle_and_its_silence_says_nothing() {
+async fn a_real_prometheus_decides_idleness_and_an_unreachable_one_decides_nothing() {
     let Some(program) = std::env::var_os("NEAP_PROMETHEUS") else {
         return skipped(TEST, "NEAP_PROMETHEUS is not set; run cargo xtask test");
     };
@@ -125,22 +127,22 @@ async fn a_real_prometheus_says_who_is_idle_and_its_silence_says_nothing() {
     let free = Reserved::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let defaults = Defaults {
+    let defaults = PrometheusDefaults {
         address: Some(format!("http://127.0.0.1:{port}")),
-        ..Defaults::default()
+        ..PrometheusDefaults::default()
     };
     let clock = Clock::system();
-    let poll = Poll::new(Arc::new(Prometheus::new(clock)), defaults, clock).at_once();
+    let poll = Poller::new(Arc::new(Prometheus::new(clock)), defaults, clock).immediate();
 
-    // Nobody is there to ask.
+    // Prometheus is not running yet.
     becomes(&poll, "sum(shop_busy)", "PrometheusUnreachable").await;
     let running = start(Path::new(&program), folder.path(), port, shop);
-    // One that has not looked for long enough may have missed somebody.
+    // A Prometheus that has not scraped for the whole cooldown may have missed requests.
     becomes(&poll, "sum(shop_busy)", "PrometheusWasDown").await;
     becomes(&poll, "sum(shop_busy)", "Idle").await;
     busy.store(3, Ordering::SeqCst);
     becomes(&poll, "sum(shop_busy)", "Busy").await;
-    // A name that is wrong has no value, which is not a value of nothing.
+    // A misspelt metric has no value, which is not zero.
     becomes(&poll, "sum(shop_bussy)", "NoValue").await;
     becomes(&poll, "sum(shop_busy", "PrometheusFailed").await;
     busy.store(0, Ordering::SeqCst);

@@ -1,31 +1,32 @@
-//! From what should be there to what is written: a plan, and the hand that carries it out.
+//! From desired objects to writes: a plan, and the writer that executes it.
 //!
-//! [`plan`] compares what a decision wants with what is known to exist and says what to create,
-//! change and delete, each with its reason. It is a value: it can be logged, tested and shown as a
-//! dry run. A [`Hand`] makes the writes, and is the only one who does.
+//! [`plan`] compares desired objects with live ones and returns what to create, update and delete,
+//! each with its reason. A plan is a value: it can be logged, tested and shown as a dry run. A
+//! [`Writer`] makes the writes; nothing else writes.
 //!
 //! Invariants:
 //! - nothing is written when nothing changes;
-//! - a write is begun only by a leader, and only to the object that was looked at: it names its uid;
-//! - every write is counted, and told to a witness if there is one;
-//! - what is deleted was ours: it has our owner and our label, and is no longer wanted.
+//! - only a leader starts a write, and only to the object that was read: the write names its uid;
+//! - every write is counted, and reported to the observer if there is one;
+//! - only our own objects are deleted: those with our owner and our label that are no longer desired.
 
 mod difference;
-mod hand;
 mod merge;
 mod object;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod write;
+mod writer;
 
 pub use self::{
     difference::differences,
-    hand::{Error, Hand},
     object::Object,
-    plan::{Change, Goal, Kind, Plan, plan},
-    write::{Witness, Write},
+    plan::{DesiredObject, IfExists, ObjectRef, Plan, PlannedChange, ResourceKind, plan},
+    write::{Write, WriteObserver},
+    writer::{Error, Writer},
 };
 
-/// Tells of what an object was made the last time: a change of it takes fields away, too.
+/// The annotation with a hash of the desired object that was last applied. It changes when a field is
+/// dropped from the desired object, so that the field is removed from the live one.
 pub const APPLIED: &str = "neaptide.dev/applied";

@@ -1,29 +1,29 @@
-//! What was done, in whose name and when, so that it cannot be changed unnoticed.
+//! A tamper-evident log of all writes: what was done, by which manager and when.
 //!
-//! A file in the data folder has one record in each line. Each record has a hash over the record
-//! before it and itself, so an edit, a move or a gap anywhere breaks the chain; and the newest
-//! hash is kept in an object of the API, so that cutting off the end, or writing everything anew,
-//! shows as well. [`verify`] is pure and names the record. A file that is full is put aside under
-//! another name, and the chain goes on in a new one; none is ever removed.
+//! A file in the data folder has one record per line. Each record contains a hash over the previous
+//! record and itself, so an edited, moved or missing record breaks the chain. The newest hash is stored
+//! in an object of the API, the anchor, so that a truncated or rewritten file is detected as well.
+//! [`verify`] is pure and names the faulty record. A full file is renamed, and the chain continues in a
+//! new one; no file is ever removed.
 //!
 //! Invariants:
-//! - a record is on disk before the one after it is begun;
-//! - whoever notes something waits while the file cannot be written: nothing is left out;
-//! - an anchor is never replaced by one that its file does not lead to.
+//! - a record is on disk before the next one is written;
+//! - writers wait while the file cannot be written, so that no record is missing;
+//! - an anchor is only replaced by one that the chain in the file leads to.
 
 mod anchor;
 mod file;
 mod parts;
 mod record;
-mod service;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod writer;
 
 pub use self::{
     anchor::{Anchor, AnchorOptions},
-    file::{Error, is_there, verify_file},
-    record::{Deed, Head},
-    service::{Audit, AuditService},
-    verify::{Fault, verify},
+    file::{Error, audit_exists, verify_file},
+    record::{AuditedAction, ChainHead},
+    verify::{ChainFault, verify},
+    writer::{Audit, AuditWriter},
 };

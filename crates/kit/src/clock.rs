@@ -1,15 +1,15 @@
 //! The only source of time.
 //!
-//! Timestamps that people and objects see come from [`Clock::now`]; waiting and measuring go by
-//! [`Clock::uptime`], which no correction of the wall clock moves. Under tokio's paused clock both
-//! stand still until everybody waits.
+//! Timestamps that people and objects see come from [`Clock::now`]; waiting and measuring use
+//! [`Clock::uptime`], which no adjustment of the wall clock moves. Under tokio's paused clock both
+//! stand still until all tasks wait.
 
 use std::{future::Future, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{self, Instant};
 
-/// A clock that was handed to somebody; copies tell the same time.
+/// A clock. Copies show the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: Instant,
@@ -18,25 +18,24 @@ pub struct Clock {
 
 #[derive(Debug, Clone, Copy)]
 enum Wall {
-    /// As the machine has it.
+    /// The wall clock of the machine.
     System,
-    /// From a moment of one's choice, at tokio's pace.
-    From(Timestamp),
+    /// A chosen start, advanced by tokio's clock.
+    StartingAt(Timestamp),
 }
 
-/// A time on one process's own scale: how long after its clock was made. It means nothing to
-/// anybody else.
+/// Time since the clock of this process was created. Not comparable with that of other processes.
 pub type Uptime = Duration;
 
 impl Clock {
-    /// The time of the machine.
+    /// The wall clock of the machine.
     pub fn system() -> Self {
         Self::new(Wall::System)
     }
 
-    /// A clock that shows `now` and goes at tokio's pace, which a test may pause.
+    /// A clock that starts at `now` and is advanced by tokio's clock, which a test may pause.
     pub fn starting_at(now: Timestamp) -> Self {
-        Self::new(Wall::From(now))
+        Self::new(Wall::StartingAt(now))
     }
 
     fn new(wall: Wall) -> Self {
@@ -46,22 +45,22 @@ impl Clock {
         }
     }
 
-    /// The same clock with its hands moved, as on a machine that is not in time.
+    /// The same clock with an offset, as on a machine whose wall clock is wrong.
     pub fn skewed(self, by: SignedDuration) -> Self {
         let shown = self.now();
         Self::starting_at(shown.checked_add(by).unwrap_or(shown))
     }
 
-    /// What the hands show.
+    /// The wall-clock time.
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
     pub fn now(&self) -> Timestamp {
         match self.wall {
             Wall::System => Timestamp::now(),
-            Wall::From(epoch) => epoch.checked_add(self.uptime()).unwrap_or(Timestamp::MAX),
+            Wall::StartingAt(epoch) => epoch.checked_add(self.uptime()).unwrap_or(Timestamp::MAX),
         }
     }
 
-    /// How long this clock has been going.
+    /// The time since this clock was created.
     pub fn uptime(&self) -> Uptime {
         self.origin.elapsed()
     }
@@ -71,7 +70,7 @@ impl Clock {
         time::sleep(duration).await;
     }
 
-    /// Resolves when this clock has been going for `moment`; at once if that is past.
+    /// Resolves when the uptime reaches `moment`; at once if it has.
     pub async fn sleep_until(&self, moment: Uptime) {
         match self.origin.checked_add(moment) {
             Some(instant) => time::sleep_until(instant).await,
@@ -79,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// What `work` came to, unless it took longer than `limit`.
+    /// The output of `work`, or nothing if it takes longer than `limit`.
     pub async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         time::timeout(limit, work).await.ok()
     }
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn hands_and_uptime_follow_a_paused_clock() {
+    async fn wall_time_and_uptime_follow_a_paused_clock() {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         clock.sleep(Duration::from_hours(3)).await;
         assert_eq!(clock.now().to_string(), "2026-01-01T03:00:00Z");
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn skew_moves_the_hands_and_nothing_else() {
+    async fn skew_moves_wall_time_and_not_uptime() {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let late = clock.skewed(SignedDuration::from_secs(-90));
         assert_eq!(late.now().to_string(), "2025-12-31T23:58:30Z");
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_takes_too_long_comes_to_nothing() {
+    async fn work_that_exceeds_the_limit_returns_nothing() {
         let clock = Clock::system();
         let limit = Duration::from_secs(5);
         assert_eq!(clock.within(limit, async { 1 }).await, Some(1));

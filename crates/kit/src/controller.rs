@@ -1,18 +1,18 @@
-//! Brings objects to the state they should have: one key at a time, as often as needed.
+//! Brings objects to their desired state: one key at a time, as often as needed.
 //!
-//! A [`Queue`] says which key is next and a [`Controller`] runs the reconcile for it. What a
-//! reconcile is told is a key and nothing else, so that it looks at how things are and not at what
-//! was said to have changed.
+//! A [`Queue`] decides which key is next and a [`Controller`] runs the reconcile for it. A reconcile
+//! receives a key and nothing else, so that it reads the current state and does not rely on the
+//! event that enqueued the key.
 //!
 //! Invariants:
-//! - a key is worked on by one reconcile at a time, and again after whatever was said meanwhile;
+//! - at most one reconcile runs for a key, and another one follows if the key was enqueued meanwhile;
 //! - a key that fails waits longer each time, and no other key waits for it;
-//! - a key is not worked on again before the watches show what the last work on it wrote;
-//! - a reconcile that panics or hangs is one that failed;
-//! - nothing is begun while another process leads, and nothing that was asked for is forgotten.
+//! - a key is not reconciled again before the watches show what its last reconcile wrote;
+//! - a reconcile that panics or exceeds its timeout counts as failed;
+//! - no reconcile starts while another process leads, and no enqueued key is lost meanwhile.
 
 mod backoff;
-mod ended;
+mod finished;
 mod queue;
 mod run;
 mod state;
@@ -21,6 +21,6 @@ mod tests;
 
 pub use self::{
     backoff::Backoff,
-    queue::{Next, Priority, Queue},
-    run::{Controller, Options, Outcome, Trigger},
+    queue::{NextKey, Priority, Queue},
+    run::{Controller, ControllerOptions, Enqueuer, Outcome},
 };

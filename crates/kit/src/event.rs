@@ -1,8 +1,8 @@
-//! Tells people what happens to an object, where `kubectl describe` and `kubectl events` look.
+//! Kubernetes Events, as shown by `kubectl describe` and `kubectl events`.
 //!
-//! One Event for what is said of an object, counted up when it is said again: its name is made of
-//! the object and the words, so a controller that starts anew goes on counting. Events are news,
-//! not state: one that cannot be written is logged and forgotten.
+//! Repeated Events about an object are one object with a count. Its name is derived from the object
+//! and the content of the Event, so a restarted controller continues the count. Events are not
+//! state: one that cannot be written is logged and dropped.
 
 #[cfg(test)]
 mod tests;
@@ -16,20 +16,20 @@ use k8s_openapi::{
 use kube::{Api, Resource};
 
 use crate::{
-    apply::{Error, Hand},
+    apply::{Error, Writer},
     clock::Clock,
 };
 
-/// Whether it is to worry anybody.
+/// The type of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Weight {
-    /// As things go.
+pub enum EventType {
+    /// Information.
     Normal,
-    /// Somebody may have to do something.
+    /// A user may have to act.
     Warning,
 }
 
-impl Weight {
+impl EventType {
     fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -38,96 +38,96 @@ impl Weight {
     }
 }
 
-/// What is said.
+/// The content of an Event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Note {
-    /// Whether it is to worry anybody.
-    pub weight: Weight,
-    /// In one word that is part of the API.
+pub struct EventDraft {
+    /// Normal or Warning.
+    pub type_: EventType,
+    /// The reason: one CamelCase word, part of the API.
     pub reason: &'static str,
-    /// In a sentence.
+    /// The message: a sentence for people.
     pub message: String,
 }
 
-impl Note {
-    /// As things go.
+impl EventDraft {
+    /// A Normal Event.
     pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
-            weight: Weight::Normal,
+            type_: EventType::Normal,
             reason,
             message,
         }
     }
 
-    /// Somebody may have to do something.
+    /// A Warning Event.
     pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
-        let weight = Weight::Warning;
+        let type_ = EventType::Warning;
         Self {
-            weight,
+            type_,
             ..Self::normal(reason, message)
         }
     }
 }
 
-/// Writes Events in the name of one component.
+/// Writes the Events of one component.
 #[derive(Debug, Clone)]
-pub struct Recorder {
-    hand: Hand,
+pub struct EventRecorder {
+    writer: Writer,
     component: &'static str,
     clock: Clock,
 }
 
-impl Recorder {
-    /// Events that `hand` writes for `component`.
-    pub fn new(hand: Hand, component: &'static str, clock: Clock) -> Self {
+impl EventRecorder {
+    /// A recorder that writes with `writer` and has `component` as the source of its Events.
+    pub fn new(writer: Writer, component: &'static str, clock: Clock) -> Self {
         Self {
-            hand,
+            writer,
             component,
             clock,
         }
     }
 
-    /// Says `note` of `object`.
-    pub async fn tell<K: Resource<DynamicType = ()>>(&self, object: &K, note: &Note) {
-        self.tell_of(object.object_ref(&()), note).await;
+    /// Records an Event about `object`.
+    pub async fn record<K: Resource<DynamicType = ()>>(&self, object: &K, draft: &EventDraft) {
+        self.record_for(object.object_ref(&()), draft).await;
     }
 
-    /// Says `note` of what `about` names.
-    pub async fn tell_of(&self, about: ObjectReference, note: &Note) {
-        if let Err(error) = self.write(self.event(about, note)).await {
-            let reason = note.reason;
+    /// Records an Event about the object that `about` refers to.
+    pub async fn record_for(&self, about: ObjectReference, draft: &EventDraft) {
+        if let Err(error) = self.write(self.event(about, draft)).await {
+            let reason = draft.reason;
             tracing::warn!(component = self.component, reason, %error, "an Event could not be written");
         }
     }
 
     async fn write(&self, event: Event) -> Result<(), Error> {
-        if self.hand.create(&event).await?.is_some() {
+        if self.writer.create(&event).await?.is_some() {
             return Ok(());
         }
-        let Some(former) = self.former(&event).await else {
+        let Some(existing) = self.existing(&event).await else {
             return Ok(());
         };
-        let again = Event {
-            count: Some(former.count.unwrap_or(1).saturating_add(1)),
+        let repeated = Event {
+            count: Some(existing.count.unwrap_or(1).saturating_add(1)),
             last_timestamp: event.last_timestamp,
-            ..former
+            ..existing
         };
-        self.hand.replace(&again).await.map(drop)
+        self.writer.replace(&repeated).await.map(drop)
     }
 
-    async fn former(&self, event: &Event) -> Option<Event> {
+    async fn existing(&self, event: &Event) -> Option<Event> {
         let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
-        let api: Api<Event> = Api::namespaced(self.hand.client().clone(), namespace);
+        let api: Api<Event> = Api::namespaced(self.writer.client().clone(), namespace);
         let name = event.metadata.name.as_deref().unwrap_or_default();
         api.get_opt(name).await.ok().flatten()
     }
 
-    fn event(&self, about: ObjectReference, note: &Note) -> Event {
+    fn event(&self, about: ObjectReference, draft: &EventDraft) -> Event {
         let mut hasher = DefaultHasher::new();
-        (&about.uid, self.component, note).hash(&mut hasher);
-        let name = short(about.name.as_deref().unwrap_or_default());
-        // Objects that are in no namespace are spoken of in the default one.
+        (&about.uid, self.component, draft).hash(&mut hasher);
+        let name = truncated(about.name.as_deref().unwrap_or_default());
+        // Events about cluster-scoped objects are in the namespace `default`.
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let now = Some(Time(self.clock.now()));
         Event {
@@ -136,9 +136,9 @@ impl Recorder {
                 namespace: Some(namespace.to_owned()),
                 ..ObjectMeta::default()
             },
-            type_: Some(note.weight.as_str().to_owned()),
-            reason: Some(note.reason.to_owned()),
-            message: Some(note.message.clone()),
+            type_: Some(draft.type_.as_str().to_owned()),
+            reason: Some(draft.reason.to_owned()),
+            message: Some(draft.message.clone()),
             source: Some(EventSource {
                 component: Some(self.component.to_owned()),
                 host: None,
@@ -153,12 +153,12 @@ impl Recorder {
     }
 }
 
-/// As much of a name as leaves room for what is put behind it: a name has 253 characters at most.
-fn short(name: &str) -> &str {
-    const MOST: usize = 253 - 17;
-    let Some(start) = name.get(..MOST) else {
+/// The name, cut off so that the suffix of 17 characters fits: names have at most 253 characters.
+fn truncated(name: &str) -> &str {
+    const MAX_LENGTH: usize = 253 - 17;
+    let Some(start) = name.get(..MAX_LENGTH) else {
         return name;
     };
-    // No part of a name ends so.
+    // These characters are not allowed before the dot of the suffix.
     start.trim_end_matches(['.', '-'])
 }

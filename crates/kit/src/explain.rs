@@ -1,17 +1,16 @@
-//! Why an object is as it is, in plain words.
+//! Explains the state of an object.
 //!
-//! [`explain`] is pure: it takes what is known of an object (the object itself, the Events about it
-//! and the operations on it) and says how it stands, why, and what to do. Of any kind it says what
-//! conditions, finalizers and generations mean everywhere; of those that every cluster has it knows
-//! more: why a pod does not run, who is missing behind a service, what a claim waits for. Codes of the
-//! error catalogue lead to their remedies.
+//! [`explain`] is pure: it takes an object, the Events about it and the operations on it, and returns
+//! its health, the reasons, and what to do. For any kind it interprets conditions, finalizers and
+//! generations; for the built-in kinds it knows more: why a pod does not run, why a Service has no
+//! endpoints, what a claim waits for. Codes of the error catalogue lead to their remedies.
 
+mod conditions;
 mod decide;
 mod kinds;
-mod said;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use std::sync::Arc;
 
@@ -20,77 +19,82 @@ use k8s_openapi::api::core::v1::Event;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use self::{decide::explain, kinds::Judgement};
+pub use self::{decide::explain, kinds::Assessment};
 use crate::{key::Key, operation::Operation};
 
-/// What is known.
+/// What is known about an object.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// What kind of object it is about.
+    /// The kind of the object.
     pub kind: String,
-    /// Which one.
+    /// The key of the object.
     pub key: Key,
-    /// The object as the API has it; nothing if there is none.
+    /// The object; none if it does not exist.
     pub object: Option<Value>,
-    /// What those say of it who know its kind, if it is none that every cluster has.
-    pub known: Option<Judgement>,
-    /// Objects around it, each with its kind: pods, sets, slices, classes. Those that have nothing
-    /// to do with it are left out.
-    pub around: Arc<[Value]>,
-    /// Kinds that whoever asks may not read: that none of them is around says nothing.
-    pub hidden: Vec<String>,
-    /// Events about it.
+    /// The assessment of the caller, for kinds that are not built in.
+    pub assessment: Option<Assessment>,
+    /// Objects that may be related, each with its kind: pods, ReplicaSets, EndpointSlices, storage
+    /// classes. Unrelated ones are ignored.
+    pub related: Arc<[Value]>,
+    /// Kinds that the user may not read: `related` has none of them, whether they exist or not.
+    pub unreadable: Vec<String>,
+    /// Events about the object.
     pub events: Vec<Event>,
-    /// Events about objects around it; those about others are left out.
-    pub nearby: Arc<[Event]>,
-    /// Operations; those on other objects are left out.
+    /// Events about related objects; others are ignored.
+    pub related_events: Arc<[Event]>,
+    /// Operations; those on other objects are ignored.
     pub operations: Vec<Operation>,
-    /// When one looks.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// How an object stands.
+/// The health of an object, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
-    /// As it should.
-    Well,
+    /// It is in its desired state.
+    #[serde(rename = "Well")]
+    Healthy,
     /// It is being brought there.
-    OnItsWay,
-    /// It is not as it should be.
-    Troubled,
+    #[serde(rename = "OnItsWay")]
+    Progressing,
+    /// It is not in its desired state.
+    #[serde(rename = "Troubled")]
+    Degraded,
     /// It is being deleted.
-    Leaving,
+    #[serde(rename = "Leaving")]
+    Terminating,
     /// There is no such object.
-    Missing,
+    #[serde(rename = "Missing")]
+    NotFound,
 }
 
 impl Verdict {
-    /// The one that is further from well.
+    /// The worse of the two.
     pub fn or_worse(self, other: Self) -> Self {
         self.max(other)
     }
 }
 
-/// What can be said of an object.
+/// The explanation of an object's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// How it stands.
+    /// The health of the object.
     pub verdict: Verdict,
-    /// The same in a sentence.
+    /// The health in a sentence.
     pub headline: String,
-    /// Why, the most telling first.
+    /// The reasons, the most important first.
     pub why: Vec<String>,
-    /// What was said of it, the newest first.
+    /// Warning Events about the object, the newest first.
     pub seen: Vec<String>,
     /// What to do.
     pub advice: Vec<String>,
-    /// Kinds that would have said more, had they been allowed to be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hidden: Vec<String>,
+    /// Kinds that would have told more if the user were allowed to read them.
+    #[serde(rename = "hidden", skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
 }
 
 impl Facts {
-    fn may_see(&self, kind: &str) -> bool {
-        !self.hidden.iter().any(|hidden| hidden == kind)
+    fn can_read(&self, kind: &str) -> bool {
+        !self.unreadable.iter().any(|unreadable| unreadable == kind)
     }
 }

@@ -1,16 +1,16 @@
-//! The name of an object within its kind.
+//! The namespace and name of an object.
 
 use std::{fmt, sync::Arc};
 
 use kube::{Resource, runtime::reflector::ObjectRef};
 
-/// Namespace and name, or the name alone. Copies are cheap, and keys of one namespace are
-/// neighbours in their order.
+/// Namespace and name, or only the name of a cluster-scoped object. Cheap to clone. Keys of one
+/// namespace are adjacent in their order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// The key of an object in a namespace, or of one that is in none if that is empty.
+    /// The key of an object; with an empty namespace, of a cluster-scoped one.
     pub fn new(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() {
             Self(name.into())
@@ -26,7 +26,7 @@ impl Key {
         Self::new(namespace, meta.name.as_deref().unwrap_or_default())
     }
 
-    /// The namespace; empty if it is in none.
+    /// The namespace; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.0
             .split_once('/')
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_has_the_parts_it_was_made_of() {
+    fn a_key_returns_its_namespace_and_name() {
         for (namespace, name, shown) in [("shop", "cart", "shop/cart"), ("", "node-1", "node-1")] {
             let key = Key::new(namespace, name);
             assert_eq!((key.namespace(), key.name()), (namespace, name));

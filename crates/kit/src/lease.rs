@@ -1,16 +1,16 @@
 //! Leader election over a Lease, by the protocol of client-go.
 //!
-//! Who leads is written in one object. A candidate takes over when that object has not changed for
-//! the lease's duration *as the candidate itself has seen it*, so clocks that disagree do no harm.
-//! The leader renews it, and stops writing well before anybody may take over.
+//! The Lease object names the leader. A candidate takes over when that object has not changed for the
+//! lease duration *as measured by the candidate's own clock*, so clocks that disagree do no harm. The
+//! leader renews the Lease, and stops writing before another candidate may take over.
 //!
-//! [`decide`] is pure and says what to do; [`Elector`] carries it out; [`Leadership`] is what
-//! others hold: whether they may begin a write right now.
+//! [`decide`] is pure and returns what to do; [`Elector`] does it; [`Leadership`] tells the other
+//! components of the process whether they may start a write now.
 //!
 //! Invariants:
-//! - a write is begun only while [`Leadership::check`] says so, and that ends before the lease can
-//!   expire for anybody else, also for a process that was stopped in between and goes on;
-//! - the Lease is written only in the state in which it was read.
+//! - a write starts only while [`Leadership::check`] allows it, and that ends before the lease expires
+//!   for any other candidate, also for a process that was suspended in between and resumes;
+//! - the Lease is written only in the version in which it was read.
 
 mod decide;
 mod elector;
@@ -22,29 +22,29 @@ mod tests;
 use std::time::Duration;
 
 pub use self::{
-    decide::{Decision, Sight, decide},
-    elector::{Elector, Error, Options},
+    decide::{Decision, ObservedLease, decide},
+    elector::{ElectionOptions, Elector, Error},
     leadership::{Leadership, NotLeading, Term},
-    record::Record,
+    record::LeaseRecord,
 };
 
-/// How long things last; the defaults are those of client-go.
+/// The timings of an election; the defaults are those of client-go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timings {
-    /// How long the Lease must stay unchanged before another may take it.
-    pub duration: Duration,
-    /// How long after its last renewal began a leader may begin writes.
-    pub deadline: Duration,
-    /// How often a leader renews, and anybody tries again after a failure.
-    pub retry: Duration,
+pub struct LeaseTimings {
+    /// How long the Lease must be unchanged before another candidate may take it.
+    pub lease_duration: Duration,
+    /// How long after the start of its last renewal a leader may start writes.
+    pub renew_deadline: Duration,
+    /// The time between renewals, and before a retry after a failure.
+    pub retry_period: Duration,
 }
 
-impl Default for Timings {
+impl Default for LeaseTimings {
     fn default() -> Self {
         Self {
-            duration: Duration::from_secs(15),
-            deadline: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
         }
     }
 }

@@ -1,29 +1,29 @@
-//! The services of a process: named, watched over, and ended together.
+//! The components of a process: named, supervised, and stopped together.
 //!
-//! A [`Manager`] runs [`Service`]s until it is told to stop. None of them may end before that: a
-//! process that goes on without one of its parts looks well and is not. The process is ready once
-//! every watch has listed and every service that has something to say about it agrees; [`Health`]
-//! says what is missing in words, and a small HTTP listener tells whoever asks.
+//! A [`Manager`] runs [`Component`]s until it is stopped. None of them may end before that: a process
+//! that continues without one of its components looks healthy and is not. The process is ready once
+//! every watch has listed and every component with a readiness check is ready; [`Health`] reports what
+//! is missing, and a small HTTP listener serves it.
 //!
 //! Invariants:
-//! - a service that ends or panics before the stop ends the run, with its name and the cause;
-//! - services that others need are stopped after them, in the order of their [`Turn`]s: the work, the
-//!   audit of it, the anchor of the audit, and then what all of them stand on;
-//! - a stop takes no longer than the grace period; who does not end in its share of it is cut off,
-//!   so that the turns after it have theirs, and is named.
+//! - a component that ends or panics before the stop ends the run, with its name and the cause;
+//! - components are stopped in the order of their [`ShutdownPhase`]s: controllers, then the audit of
+//!   their writes, then the anchor of the audit, then what all of them depend on;
+//! - a stop takes no longer than the grace period; a component that does not end in its share of it is
+//!   aborted, so that the later phases have theirs, and is named.
 
 mod accept;
+mod component;
 mod health;
 mod listener;
-mod service;
 mod supervise;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
     accept::accept,
-    health::{Health, State},
+    component::{Component, ShutdownPhase},
+    health::{ComponentState, Health},
     listener::{listener, secure_listener},
-    service::{Service, Turn},
     supervise::{Error, Manager},
 };

@@ -1,37 +1,37 @@
-//! Long work as ordered steps with a timeline that survives a crash.
+//! Long-running work as ordered steps, with a timeline that survives a crash.
 //!
-//! A [`Script`] says what the steps are, a [`Timeline`] what became of them so far, and [`decide`]
-//! what is next. A [`Runner`] does it: before and after each attempt the timeline is in a
-//! [`Journal`], so whoever takes over goes on at the step that was under way. A step may therefore
-//! be run again after it succeeded unnoticed, and must bear it. Steps know nothing of who runs them.
-//! Journals are kept in memory, or as [`Operation`] objects that everybody can look at and cancel.
+//! A [`StepList`] defines the steps, a [`Timeline`] records their progress, and [`decide`] returns
+//! what is next. A [`Runner`] does it: the timeline is saved in a [`Journal`] before and after each
+//! attempt, so another process continues at the step that was running. A step may therefore run again
+//! after it succeeded, and must be idempotent. Steps do not depend on the process that runs them.
+//! Journals are kept in memory, or as [`Operation`] objects that users can read and cancel.
 //!
 //! Invariants:
-//! - a step begins only after all before it have succeeded;
-//! - a timeline that has ended does not change;
+//! - a step starts only after all steps before it have succeeded;
+//! - a finished timeline does not change;
 //! - attempts are counted before they are made, so that one that kills the process counts.
 
 mod api;
+mod component;
 mod decide;
 mod journal;
-mod objects;
+mod operation_objects;
 mod runner;
-mod script;
-mod service;
-mod story;
-mod task;
+mod status_mapping;
+mod step_attempt;
+mod step_list;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
 pub use self::{
     api::{Operation, OperationSpec, OperationStatus, Phase, StepStatus, Target},
-    decide::{Next, decide},
-    journal::{InMemory, Journal, JournalError, Kept, Version},
-    objects::Objects,
-    runner::{Failure, Progress, Runner, Standing, Work},
-    script::{How, Retry, Script, Step},
-    service::service,
-    task::Task,
-    timeline::{Attempt, Cause, Entry, Outcome, State, Timeline},
+    component::component,
+    decide::{NextStep, decide},
+    journal::{InMemoryJournal, Journal, JournalError, StoredTimeline, TimelineVersion},
+    operation_objects::OperationObjects,
+    runner::{Failure, Progress, RunState, Runner, StepHandler},
+    step_attempt::StepAttempt,
+    step_list::{RetryPolicy, Step, StepKind, StepList},
+    timeline::{AttemptResult, Cause, OperationOutcome, StepRecord, StepState, Timeline},
 };

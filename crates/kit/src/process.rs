@@ -1,4 +1,4 @@
-//! What there is one of in a process, and everybody who works in it adds to.
+//! What a process has one of: telemetry, observers and the list of its queues.
 
 mod queue;
 
@@ -7,83 +7,78 @@ use std::{fmt, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
-    apply::Witness,
-    echo::Observer,
-    telemetry::{Pages, Telemetry},
+    apply::WriteObserver,
+    own_writes::ReconcileObserver,
+    telemetry::{ChunkedText, Telemetry},
 };
 
-pub use self::queue::{Keys, QueueState};
+pub use self::queue::{KeyList, QueueState};
 
-type View = Box<dyn Fn() -> QueueState + Send + Sync>;
+type QueueView = Box<dyn Fn() -> QueueState + Send + Sync>;
 
-/// The queues and numbers of a process. Cheap to copy.
+/// The telemetry, observers and queues of a process. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
 pub struct Process {
     telemetry: Telemetry,
-    witness: Option<Arc<dyn Witness>>,
-    observer: Option<Arc<dyn Observer>>,
-    shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    queues: Mutex<Vec<View>>,
+    write_observer: Option<Arc<dyn WriteObserver>>,
+    reconcile_observer: Option<Arc<dyn ReconcileObserver>>,
+    queues: Arc<Mutex<Vec<QueueView>>>,
 }
 
 impl Process {
-    /// The same process, of whose writes `witness` is told.
-    pub fn witnessed_by(mut self, witness: Arc<dyn Witness>) -> Self {
-        self.witness = Some(witness);
+    /// The same process, whose writes are reported to `write_observer`.
+    pub fn with_write_observer(mut self, write_observer: Arc<dyn WriteObserver>) -> Self {
+        self.write_observer = Some(write_observer);
         self
     }
 
-    /// Who is told of writes.
-    pub fn witness(&self) -> Option<&Arc<dyn Witness>> {
-        self.witness.as_ref()
+    /// The observer of writes.
+    pub fn write_observer(&self) -> Option<&Arc<dyn WriteObserver>> {
+        self.write_observer.as_ref()
     }
 
-    /// The same process, of whose reconciles `observer` is told.
-    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+    /// The same process, whose reconciles are reported to `observer`.
+    pub fn with_reconcile_observer(mut self, observer: Arc<dyn ReconcileObserver>) -> Self {
+        self.reconcile_observer = Some(observer);
         self
     }
 
-    /// Who is told of reconciles.
-    pub fn observer(&self) -> Option<&Arc<dyn Observer>> {
-        self.observer.as_ref()
+    /// The observer of reconciles.
+    pub fn reconcile_observer(&self) -> Option<&Arc<dyn ReconcileObserver>> {
+        self.reconcile_observer.as_ref()
     }
 
-    /// What it counts.
+    /// The telemetry of all components.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
     }
 
-    /// Adds a queue to what can be seen of the process.
-    pub fn show(&self, queue: impl Fn() -> QueueState + Send + Sync + 'static) {
-        self.shared.queues.lock().push(Box::new(queue));
+    /// Adds a queue to the metrics and to `/debug/state.json`. `view` is called for each snapshot.
+    pub fn add_queue(&self, view: impl Fn() -> QueueState + Send + Sync + 'static) {
+        self.queues.lock().push(Box::new(view));
     }
 
-    /// Every queue as it is now.
+    /// A snapshot of every queue.
     pub fn queues(&self) -> Vec<QueueState> {
-        let queues = self.shared.queues.lock();
+        let queues = self.queues.lock();
         queues.iter().map(|view| view()).collect()
     }
 
-    /// What was counted, and how full the queues are, as Prometheus reads it.
+    /// All metrics, including the lengths of the queues, in the format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut text = String::new();
-        self.count(&mut text);
+        self.write_metrics(&mut text);
         text
     }
 
-    /// The same, to be sent.
-    pub fn pages(&self) -> Pages {
-        let mut pages = Pages::default();
-        self.count(&mut pages);
-        pages
+    /// The same as a response body.
+    pub fn chunked_metrics(&self) -> ChunkedText {
+        let mut text = ChunkedText::default();
+        self.write_metrics(&mut text);
+        text
     }
 
-    fn count(&self, out: &mut impl fmt::Write) {
+    fn write_metrics(&self, out: &mut impl fmt::Write) {
         for queue in self.queues() {
             let states = [
                 ("running", &queue.running),
@@ -92,10 +87,10 @@ impl Process {
             ];
             for (state, keys) in states {
                 let metrics = self.telemetry.metrics();
-                metrics.show_queue(queue.controller, state, keys.count);
+                metrics.set_queue_keys(queue.controller, state, keys.count);
             }
         }
-        // Neither a string nor pages refuse what is written to them.
+        // Neither `String` nor `ChunkedText` returns an error.
         let _ = self.telemetry.write(out);
     }
 }
@@ -103,7 +98,7 @@ impl Process {
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Process")
-            .field("queues", &self.shared.queues.lock().len())
+            .field("queues", &self.queues.lock().len())
             .finish_non_exhaustive()
     }
 }
@@ -113,14 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_show_how_full_the_queues_are_now() {
+    fn metrics_show_the_current_length_of_each_queue() {
         let process = Process::default();
-        process.show(|| QueueState {
+        process.add_queue(|| QueueState {
             controller: "sorter",
             paused: false,
-            running: Keys::default(),
-            waiting: Keys::of(["a", "b"].map(str::to_owned).into_iter()),
-            failing: Keys::default(),
+            running: KeyList::default(),
+            waiting: KeyList::new(["a", "b"].map(str::to_owned).into_iter()),
+            failing: KeyList::default(),
         });
         let waiting = r#"neaptide_queue_keys{controller="sorter",state="waiting"} 2"#;
         let running = r#"neaptide_queue_keys{controller="sorter",state="running"} 0"#;

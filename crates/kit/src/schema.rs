@@ -1,18 +1,18 @@
-//! How fields are declared in custom resources that the API declares itself.
+//! Schemas of fields in custom resources, as the API itself declares such fields.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A moment.
+/// A point in time.
 pub fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
 }
 
-/// A number of things.
+/// A non-negative number.
 pub fn count(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "format": "int32", "minimum": 0})
 }
 
-/// As the API has conditions.
+/// A list of conditions.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -1,17 +1,17 @@
-//! Mistakes that the trial is tried with.
+//! Bugs that are planted on purpose, to test that the trial finds them.
 //!
-//! Product code holds them at [`planted!`](crate::planted). Without the feature `seeded` that is
-//! `false`, and `planted!(Mistake => what it does)` is nothing at all. With it one mistake at a time
-//! can be planted while the program runs, and the trial has to find it. What each of them is, and who
-//! has to notice, is in `crates/faults/seeded.toml`.
+//! Product code contains them at [`planted!`](crate::planted). Without the feature `seeded` that is
+//! `false`, and `planted!(Bug => expression)` expands to nothing. With it, one bug at a time can be
+//! activated at run time, and the trial has to find it. `proof/campaign/seeded.toml` describes each
+//! bug and names the oracle that has to notice it.
 
 #[cfg(feature = "seeded")]
 mod bug;
 
 #[cfg(feature = "seeded")]
-pub use bug::{Bug, Unknown, is_planted, plant};
+pub use bug::{Bug, UnknownBug, is_planted, plant};
 
-/// Whether this mistake is planted; or what it does, if so.
+/// Whether this bug is active; with an expression, evaluates it if so.
 #[cfg(feature = "seeded")]
 #[doc(hidden)]
 #[macro_export]
@@ -26,7 +26,7 @@ macro_rules! planted {
     };
 }
 
-/// Nothing is.
+/// No bug is active.
 #[cfg(not(feature = "seeded"))]
 #[doc(hidden)]
 #[macro_export]

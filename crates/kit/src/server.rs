@@ -1,12 +1,11 @@
-//! The server that this crate's own tests talk to: one in this process, or a real one.
+//! The API server that this crate's own tests use: one in this process, or a real one.
 //!
-//! Each test has a `pocket` of its own and the paused clock that it began with. Where
-//! `NEAP_KIT_SERVER` names a kubeconfig, the same tests talk to that server over a socket: time
-//! then passes as it does, and each has a namespace of its own, so that none sees another's work.
-//! What they made stays, so it should be a server that nobody misses.
+//! Each test has a `pocket` of its own and a paused clock. If `NEAP_KIT_SERVER` names a kubeconfig,
+//! the same tests use that server over a socket: the clock is then not paused, and each test has a
+//! namespace of its own. Their objects are not deleted, so it should be a disposable server.
 //!
-//! `cargo xtask kit` runs them so; which of them asked the server anything is noted for it in the
-//! file that `NEAP_KIT_NOTES` names.
+//! `cargo xtask kit` runs them like that. Each test appends the number of its requests to the file
+//! that `NEAP_KIT_NOTES` names.
 
 use std::{
     env,
@@ -39,25 +38,25 @@ use tower::{BoxError, Service};
 
 use crate::clock::Clock;
 
-/// What is not served after this long never will be.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between two looks.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long a test waits until a new definition is served.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time between two reads of a definition.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A server for one test.
 pub(crate) struct Server {
-    /// A client whose own namespace is [`Self::namespace`].
+    /// A client whose default namespace is [`Self::namespace`].
     pub(crate) client: Client,
-    line: Arc<Line>,
+    connection: Arc<Connection>,
     namespace: String,
     pocket: Option<Pocket>,
 }
 
-/// What lies between the test and the server.
+/// The connection between the test and the server.
 #[derive(Debug, Default)]
-struct Line {
+struct Connection {
     requests: AtomicU64,
-    cut: AtomicBool,
+    disconnected: AtomicBool,
 }
 
 impl Server {
@@ -72,12 +71,12 @@ impl Server {
         let options = Options::new(Environment::rehearsal(7));
         let pocket = Pocket::open(options).await.unwrap();
         let namespace = "default".to_owned();
-        Self::reached_by(pocket.service(), namespace, Some(pocket))
+        Self::with_transport(pocket.service(), namespace, Some(pocket))
     }
 
     async fn real(kubeconfig: PathBuf) -> Self {
-        if time_stands_still() {
-            // Nobody can wait for a socket under a clock that jumps ahead once everybody waits.
+        if is_clock_paused() {
+            // A paused clock jumps ahead whenever all tasks wait, also while they wait for a socket.
             tokio::time::resume();
         }
         let file = Kubeconfig::read_from(kubeconfig).unwrap();
@@ -87,16 +86,16 @@ impl Server {
             .unwrap();
         config.default_retry = false;
         let client = Client::try_from(config).unwrap();
-        let namespace = unused();
+        let namespace = unused_namespace();
         let object = serde_json::json!({"metadata": {"name": namespace}});
         let object = serde_json::from_value(object).unwrap();
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let made = namespaces.create(&PostParams::default(), &object).await;
         made.unwrap();
-        Self::reached_by(through(client), namespace, None)
+        Self::with_transport(transport_of(client), namespace, None)
     }
 
-    fn reached_by<S, B>(transport: S, namespace: String, pocket: Option<Pocket>) -> Self
+    fn with_transport<S, B>(transport: S, namespace: String, pocket: Option<Pocket>) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
         S::Future: Send + 'static,
@@ -104,43 +103,43 @@ impl Server {
         B: hyper::body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let line = Arc::<Line>::default();
-        let transport = Reached {
+        let connection = Arc::<Connection>::default();
+        let transport = Monitored {
             transport,
-            line: line.clone(),
+            connection: connection.clone(),
         };
         Self {
             client: Client::new(transport, namespace.clone()),
-            line,
+            connection,
             namespace,
             pocket,
         }
     }
 
-    /// Where the test may do as it likes.
+    /// The namespace of the test.
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// A name that no other test uses, for what is in no namespace.
-    pub(crate) fn unshared(&self, name: &str) -> String {
+    /// A name that no other test uses, for cluster-scoped objects.
+    pub(crate) fn unique_name(&self, name: &str) -> String {
         format!("{name}-{}", self.namespace)
     }
 
-    /// `virtually` where hours pass in milliseconds, `really` where they do not.
-    pub(crate) fn times(&self, virtually: u64, really: u64) -> u64 {
+    /// `virtually` under a paused clock, where hours pass in milliseconds; `really` otherwise.
+    pub(crate) fn by_clock(&self, virtually: u64, really: u64) -> u64 {
         match self.pocket {
             Some(_) => virtually,
             None => really,
         }
     }
 
-    /// From now on nothing that is sent arrives.
-    pub(crate) fn cut(&self) {
-        self.line.cut.store(true, Ordering::Release);
+    /// Makes all further requests fail.
+    pub(crate) fn disconnect(&self) {
+        self.connection.disconnected.store(true, Ordering::Release);
     }
 
-    /// Adds a kind, unless another test has, and waits until it is served.
+    /// Installs a definition, unless another test has, and waits until it is served.
     pub(crate) async fn install(&self, definition: &CustomResourceDefinition) {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         match definitions.create(&PostParams::default(), definition).await {
@@ -151,16 +150,16 @@ impl Server {
         let name = definition.name_any();
         let served = async {
             while !is_established(&definitions.get(&name).await.unwrap()) {
-                Clock::system().sleep(PAUSE).await;
+                Clock::system().sleep(POLL_INTERVAL).await;
             }
         };
-        let served = Clock::system().within(PATIENCE, served).await;
+        let served = Clock::system().within(INSTALL_TIMEOUT, served).await;
         served.expect("the definition is served");
     }
 }
 
-/// A transport that ends in `client`.
-pub(crate) fn through(
+/// A transport that sends with `client`.
+pub(crate) fn transport_of(
     client: Client,
 ) -> impl Service<
     Request<Body>,
@@ -174,8 +173,8 @@ pub(crate) fn through(
     })
 }
 
-/// A client that nobody answers.
-pub(crate) fn nobody() -> Client {
+/// A client whose requests are never answered.
+pub(crate) fn unresponsive_client() -> Client {
     let silence = tower::service_fn(|_: Request<Body>| {
         future::pending::<Result<Response<Body>, std::convert::Infallible>>()
     });
@@ -188,43 +187,43 @@ fn is_established(definition: &CustomResourceDefinition) -> bool {
     conditions.any(|one| one.type_ == "Established" && one.status == "True")
 }
 
-/// Whether the test's clock is paused; a second server finds it going again.
-fn time_stands_still() -> bool {
+/// Whether the test's clock is paused; it is no longer for the second server of a test.
+fn is_clock_paused() -> bool {
     let clock = Clock::system();
     std::thread::sleep(Duration::from_millis(1));
     clock.uptime().is_zero()
 }
 
-/// The name of a namespace that no test of this run or of an earlier one has.
-fn unused() -> String {
-    static TAKEN: AtomicU64 = AtomicU64::new(0);
-    let (run, number) = (std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed));
+/// A namespace that no test of this run or of an earlier one uses.
+fn unused_namespace() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let (run, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let now = Clock::system().now().as_millisecond();
     format!("kit-{now}-{run}-{number}")
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let requests = self.line.requests.load(Ordering::Relaxed);
-        let (None, Some(notes)) = (&self.pocket, env::var_os("NEAP_KIT_NOTES")) else {
+        let requests = self.connection.requests.load(Ordering::Relaxed);
+        let (None, Some(path)) = (&self.pocket, env::var_os("NEAP_KIT_NOTES")) else {
             return;
         };
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("a test without a name");
-        // One write, so that lines of tests that run at the same time do not mix. What is not
-        // noted is not counted, and that is an error to whoever counts.
-        let note = File::options().append(true).open(notes);
-        let _ = note
+        // One write, so that lines of concurrent tests do not mix. A missing line is an error for
+        // `cargo xtask kit`.
+        let file = File::options().append(true).open(path);
+        let _ = file
             .and_then(|mut file| file.write_all(format!("SERVED {test}: {requests}\n").as_bytes()));
     }
 }
 
-struct Reached<S> {
+struct Monitored<S> {
     transport: S,
-    line: Arc<Line>,
+    connection: Arc<Connection>,
 }
 
-impl<S, R> Service<Request<Body>> for Reached<S>
+impl<S, R> Service<Request<Body>> for Monitored<S>
 where
     S: Service<Request<Body>, Response = R>,
     S::Future: Send + 'static,
@@ -240,10 +239,10 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if self.line.cut.load(Ordering::Acquire) {
-            return future::ready(Err("the line is cut".into())).boxed();
+        if self.connection.disconnected.load(Ordering::Acquire) {
+            return future::ready(Err("disconnected".into())).boxed();
         }
-        self.line.requests.fetch_add(1, Ordering::Relaxed);
+        self.connection.requests.fetch_add(1, Ordering::Relaxed);
         self.transport.call(request).err_into().boxed()
     }
 }

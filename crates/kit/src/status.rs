@@ -1,11 +1,10 @@
-//! Conditions that tools understand.
+//! Status conditions, by the rules of kstatus.
 //!
-//! An object says how it is by conditions, each with the generation of the spec that it is about,
-//! so that whoever changed the spec is not answered with what was true before: `kubectl wait`
-//! and everything that follows kstatus go by that.
+//! Each condition carries the generation of the spec that it describes, so that `kubectl wait` and
+//! other tools do not mistake the status of an older spec for the current one.
 //!
-//! Invariant: the time of a condition moves only when its status does. Otherwise a controller
-//! would wake itself with every write.
+//! Invariant: the transition time of a condition changes only with its status. Otherwise every status
+//! write would be a change that enqueues its own object.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +12,19 @@ mod tests;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Whether something is so.
+/// The status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Truth {
-    /// It is.
+pub enum ConditionStatus {
+    /// The condition holds.
     True,
-    /// It is not.
+    /// The condition does not hold.
     False,
-    /// Nobody can say.
+    /// It is not known whether the condition holds.
     Unknown,
 }
 
-impl Truth {
-    /// As the API writes it.
+impl ConditionStatus {
+    /// The value in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -35,101 +34,102 @@ impl Truth {
     }
 }
 
-/// What a decision says of an object.
+/// A condition as a decision sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
-    /// What it is about, such as `Ready`.
-    pub kind: &'static str,
-    /// Whether it is so.
-    pub truth: Truth,
-    /// Why, in one word that is part of the API.
+pub struct ConditionUpdate {
+    /// The type, such as `Ready`.
+    pub type_: &'static str,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// The reason: one CamelCase word, part of the API.
     pub reason: &'static str,
-    /// Why, in a sentence for people.
+    /// The message: a sentence for people.
     pub message: String,
 }
 
-impl Statement {
-    /// A statement about `kind`.
+impl ConditionUpdate {
+    /// A condition with these fields.
     pub fn new(
-        kind: &'static str,
-        truth: Truth,
+        type_: &'static str,
+        status: ConditionStatus,
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
         let message = message.into();
         Self {
-            kind,
-            truth,
+            type_,
+            status,
             reason,
             message,
         }
     }
 }
 
-/// How far an object is on its way: the one summary from which `Ready`, `Reconciling` and `Stalled`
-/// are made, so that the three never contradict each other.
+/// The summary of an object's state, from which the conditions `Ready`, `Reconciling` and `Stalled`
+/// are derived, so that the three never contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// It is as it should be.
+pub enum Readiness {
+    /// The object is in its desired state.
     Ready(&'static str, String),
-    /// It is being brought there.
+    /// The controller is bringing it there.
     Reconciling(&'static str, String),
-    /// It will not get there until somebody changes something.
+    /// It will not get there until a user changes something.
     Stalled(&'static str, String),
 }
 
-impl Standing {
+impl Readiness {
     /// The three conditions, `Ready` first.
-    pub fn statements(&self) -> [Statement; 3] {
-        use Truth::{False, True};
+    pub fn condition_updates(&self) -> [ConditionUpdate; 3] {
+        use ConditionStatus::{False, True};
         let (Self::Ready(reason, message)
         | Self::Reconciling(reason, message)
         | Self::Stalled(reason, message)) = self;
-        let truth = |so: bool| if so { True } else { False };
-        let statement = |kind, so| Statement::new(kind, truth(so), reason, message.clone());
+        let status = |holds: bool| if holds { True } else { False };
+        let update =
+            |type_, holds| ConditionUpdate::new(type_, status(holds), reason, message.clone());
         [
-            statement("Ready", matches!(self, Self::Ready(..))),
-            statement("Reconciling", matches!(self, Self::Reconciling(..))),
-            statement("Stalled", matches!(self, Self::Stalled(..))),
+            update("Ready", matches!(self, Self::Ready(..))),
+            update("Reconciling", matches!(self, Self::Reconciling(..))),
+            update("Stalled", matches!(self, Self::Stalled(..))),
         ]
     }
 }
 
-/// The conditions that `statements` make of `old` ones, for the spec of this generation. Conditions
-/// of others, about which nothing is said, stay.
-pub fn conditions(
+/// The `old` conditions with `condition_updates` applied, for the spec of this generation. Conditions
+/// of other types stay as they are.
+pub fn updated_conditions(
     old: &[Condition],
-    statements: &[Statement],
+    condition_updates: &[ConditionUpdate],
     generation: Option<i64>,
     now: Timestamp,
 ) -> Vec<Condition> {
     let mut conditions = old.to_vec();
-    for statement in statements {
-        let status = statement.truth.as_str();
-        let place = conditions
+    for update in condition_updates {
+        let status = update.status.as_str();
+        let index = conditions
             .iter()
-            .position(|condition| condition.type_ == statement.kind);
-        let former = place.map(|place| &conditions[place]);
-        let since = former.filter(|former| former.status == status);
+            .position(|condition| condition.type_ == update.type_);
+        let previous = index.map(|index| &conditions[index]);
+        let unchanged = previous.filter(|previous| previous.status == status);
         let condition = Condition {
-            type_: statement.kind.to_owned(),
+            type_: update.type_.to_owned(),
             status: status.to_owned(),
-            reason: statement.reason.to_owned(),
-            message: statement.message.clone(),
+            reason: update.reason.to_owned(),
+            message: update.message.clone(),
             observed_generation: generation,
-            last_transition_time: since.map_or(Time(whole_seconds(now)), |former| {
-                former.last_transition_time.clone()
+            last_transition_time: unchanged.map_or(Time(whole_seconds(now)), |previous| {
+                previous.last_transition_time.clone()
             }),
         };
-        match place {
-            Some(place) => conditions[place] = condition,
+        match index {
+            Some(index) => conditions[index] = condition,
             None => conditions.push(condition),
         }
     }
     conditions
 }
 
-/// The API keeps no fractions, and what it gives back must equal what was written.
+/// The API stores whole seconds, and what it returns must equal what was written.
 fn whole_seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -1,17 +1,17 @@
-//! What a process tells of itself: log lines, and numbers for Prometheus.
+//! Telemetry: log lines, and metrics for Prometheus.
 //!
-//! Whatever happens is one value, an [`Event`], and from it come both the log line and the metric,
-//! so that the two cannot drift. There are no globals: who counts holds a [`Meter`], and all meters
-//! of a [`Telemetry`] are shown together at `/metrics`. Names begin with `neaptide_`, units are
-//! base units, and labels never hold names of objects. Only what somebody else has named, and others
-//! already look at, keeps its name and its labels: [`Telemetry::compatible`].
+//! Each event is one value, a [`TelemetryEvent`], that writes both the log line and the metric, so that
+//! the two cannot drift apart. There are no globals: code that counts holds a [`Meter`], and all meters
+//! of a [`Telemetry`] are served together at `/metrics`. Metric names begin with `neaptide_`, units are
+//! base units, and labels never contain names of objects. Only metrics that replace those of another
+//! product keep its names and labels: [`Telemetry::compatible`].
 
 mod calls;
+mod chunked_text;
 mod events;
 mod export;
 mod log;
 mod metrics;
-mod pages;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -26,30 +26,33 @@ use prometheus_client::{
 
 pub use self::{
     calls::{CountCalls, Counted},
-    events::{Called, EchoLate, LeadChanged, Reconciled, Result, WatchBroke, WatchTold, Wrote},
+    chunked_text::ChunkedText,
+    events::{
+        ApiCallFinished, LeadershipChanged, OwnWritesLate, ReconcileResult, Reconciled,
+        WatchEventReceived, WatchFailed, WriteFinished,
+    },
     export::Exports,
     log::{Format, SubscribeError, subscribe},
     metrics::Metrics,
-    pages::Pages,
     trace::continue_trace,
 };
 
-/// Something that happened, told once: as a log line and as a number of `M`.
-pub trait Event<M> {
-    /// Writes the line.
+/// An event, emitted as a log line and as a metric of `M`.
+pub trait TelemetryEvent<M> {
+    /// Writes the log line.
     fn log(&self);
 
-    /// Counts it.
+    /// Updates the metrics.
     fn count(&self, metrics: &M);
 }
 
-/// Tells of events. Cheap to copy.
+/// Emits events to the log and to metrics. Cheap to clone.
 #[derive(Debug)]
 pub struct Meter<M>(Arc<M>);
 
 impl<M> Meter<M> {
-    /// Tells of `event`.
-    pub fn emit(&self, event: &impl Event<M>) {
+    /// Logs and counts `event`.
+    pub fn emit(&self, event: &impl TelemetryEvent<M>) {
         event.log();
         event.count(&self.0);
     }
@@ -61,7 +64,7 @@ impl<M> Clone for Meter<M> {
     }
 }
 
-/// The numbers of a process. Cheap to copy.
+/// The metrics of a process. Cheap to clone.
 #[derive(Clone)]
 pub struct Telemetry {
     registry: Arc<Mutex<Registry>>,
@@ -82,28 +85,28 @@ impl Default for Telemetry {
 }
 
 impl Telemetry {
-    /// A meter for numbers of somebody's own, which `register` adds to what is shown.
+    /// A meter for the metrics that `register` adds.
     pub fn meter<M>(&self, register: impl FnOnce(&mut Registry) -> M) -> Meter<M> {
         Meter(Arc::new(register(&mut self.registry.lock())))
     }
 
-    /// Adds numbers under the very names that `register` gives them, for those who took over from
-    /// somebody whose users look at them. They are shown after all others.
+    /// Adds metrics under exactly the names that `register` gives them, without a prefix: for products
+    /// that replace another one whose metrics are in use. They are written after all others.
     pub fn compatible<M>(&self, register: impl FnOnce(&mut Registry) -> M) -> M {
         register(&mut self.compatible.lock())
     }
 
-    /// Tells of an event of this crate.
-    pub fn emit(&self, event: &impl Event<Metrics>) {
+    /// Logs and counts an event of this crate.
+    pub fn emit(&self, event: &impl TelemetryEvent<Metrics>) {
         self.kit.emit(event);
     }
 
-    /// The numbers that are not counted but looked up when they are shown.
+    /// The metrics of this crate, for gauges that are set when metrics are read.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.kit.0
     }
 
-    /// Writes all numbers, as Prometheus reads them.
+    /// Writes all metrics in the format of Prometheus.
     pub fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         for registry in [&self.registry, &self.compatible] {
             encode_registry(out, &registry.lock())?;
@@ -111,7 +114,7 @@ impl Telemetry {
         encode_eof(out)
     }
 
-    /// The same as one text.
+    /// All metrics as one text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

@@ -1,33 +1,33 @@
-//! What is in the server, kept at hand: one watch for each kind and scope of a process.
+//! Watched objects, held in memory: one watch for each kind and scope of a process.
 //!
-//! Whoever asks for a kind gets the [`Cache`] that everybody else has. It can be read at any time
-//! and followed: a follower is told of everything that is there and then of every change, deletes
-//! among them, also of those that happened while the watch was down.
+//! Every caller that asks for a kind gets the same [`Cache`]. It can be read at any time and
+//! subscribed to: a subscriber receives every object that is there and then every change, including
+//! deletions, and including those that happened while the watch was down.
 //!
 //! Invariants:
-//! - a follower that was told of an object is told of its end, also where another has its name now;
+//! - a subscriber that received an object also receives its deletion, even if another object has its
+//!   name by then;
 //! - an object never goes back to an earlier version;
-//! - an object that cannot be decoded is reported, stays as it was last readable, and hides nobody
-//!   else;
-//! - managed fields are not kept, nor is anything twice.
+//! - an object that cannot be decoded is reported, stays in the cache as it was last decoded, and
+//!   affects no other object;
+//! - managed fields are dropped, and nothing is stored twice.
 
+mod by_name;
 mod cache;
 mod contents;
-mod echo;
-mod entry;
+mod decoded;
 mod index;
-mod lenient;
 mod metadata;
-mod service;
+mod observed;
+mod raw;
 #[cfg(test)]
 mod tests;
+mod watches;
 
-pub(crate) use self::service::Waits;
 pub use self::{
-    cache::{Cache, Late},
-    contents::{Change, Unreadable},
+    cache::{Cache, WatchTimeout},
+    contents::{Change, UndecodableObject},
     index::Index,
-    lenient::Lenient,
     metadata::Metadata,
-    service::{Ended, Selection, WatchService, WatchState, Watches},
+    watches::{Selection, WatchRunner, WatchState, Watches, WatchesStopped},
 };

@@ -1,8 +1,8 @@
-//! Why things are as they are: a catalogue of errors, with what to do about each.
+//! The catalogue of errors, with a remedy for each.
 //!
-//! Every refusal, failure and wait that a person meets has a code. The code leads to a title, the
-//! cause in general, a remedy, and whether it passes by itself; the message beside it says what
-//! happened in particular. The catalogue is a table in the program, so it can be asked offline.
+//! Every error that users meet has a code. The code leads to a title, the usual cause, a remedy, and
+//! whether a retry helps; the message of the error itself contains the particulars. The catalogue is a
+//! table in the program, so it is available offline.
 
 mod catalogue;
 mod near;
@@ -15,50 +15,50 @@ use serde::Serialize;
 
 pub use self::{catalogue::all, near::nearest};
 
-/// Whose turn it is.
+/// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Class {
-    /// Whoever asked can mend it.
+    /// The user can fix it.
     UserFixable,
-    /// Somebody else must act first.
+    /// Another person or system must act first.
     WaitingOnSomeone,
-    /// It is tried again without anybody's help.
+    /// No action is needed: the platform retries.
     PlatformRetrying,
-    /// A bug of ours.
+    /// The developers: it is a bug.
     PlatformBug,
 }
 
-/// Whether it is worth trying again.
+/// Whether a retry helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Retry {
-    /// Not before something changes.
+    /// Not before something has changed.
     Never,
-    /// Later, at growing intervals.
+    /// Later, with growing delays.
     WithBackoff,
-    /// It is being done.
+    /// The platform retries by itself.
     Automatic,
 }
 
 /// An entry of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Entry {
-    /// `NT-<area>-<number>`; once given, it means this for ever.
+pub struct CatalogueEntry {
+    /// `NT-<area>-<number>`; its meaning never changes.
     pub code: Code,
-    /// What it is, in a few words.
+    /// The error in a few words.
     pub title: &'static str,
-    /// What usually leads to it.
+    /// The usual cause.
     pub cause: &'static str,
-    /// What to do.
+    /// What to do about it.
     pub remedy: &'static str,
-    /// Whose turn it is.
+    /// Who has to act.
     pub class: Class,
-    /// Whether to try again.
+    /// Whether a retry helps.
     pub retry: Retry,
-    /// The status over HTTP.
+    /// The HTTP status for this error.
     pub http: u16,
 }
 
-/// The name of an entry.
+/// The code of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Code(pub &'static str);
 
@@ -68,13 +68,13 @@ impl fmt::Display for Code {
     }
 }
 
-/// An error that people meet, and which is therefore in the catalogue.
+/// An error that users meet, and that is therefore in the catalogue.
 pub trait Coded {
-    /// Its entry.
+    /// The code of its entry.
     fn code(&self) -> Code;
 }
 
-/// The message of an error and of each of its causes.
+/// The message of an error, followed by those of its causes.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -86,17 +86,17 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The entry of a code, as people type it.
-pub fn find(code: &str) -> Option<&'static Entry> {
+/// The entry of a code, in any case.
+pub fn find(code: &str) -> Option<&'static CatalogueEntry> {
     all().find(|entry| entry.code.0.eq_ignore_ascii_case(code.trim()))
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for CatalogueEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}  {}\n", self.code, self.title)?;
         writeln!(f, "Why      {}", self.cause)?;
         writeln!(f, "Do       {}", self.remedy)?;
-        writeln!(f, "Turn     {}", self.class)?;
+        writeln!(f, "Owner    {}", self.class)?;
         write!(f, "Retry    {}", self.retry)
     }
 }
@@ -104,10 +104,10 @@ impl fmt::Display for Entry {
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UserFixable => "yours",
-            Self::WaitingOnSomeone => "somebody else's",
-            Self::PlatformRetrying => "nobody's; it is tried again by itself",
-            Self::PlatformBug => "ours: please report it",
+            Self::UserFixable => "you",
+            Self::WaitingOnSomeone => "another person or system",
+            Self::PlatformRetrying => "none: it is retried automatically",
+            Self::PlatformBug => "the developers: please report it",
         })
     }
 }
@@ -116,8 +116,8 @@ impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Never => "not before something has changed",
-            Self::WithBackoff => "later, at growing intervals",
-            Self::Automatic => "is being done",
+            Self::WithBackoff => "later, with growing delays",
+            Self::Automatic => "automatic",
         })
     }
 }

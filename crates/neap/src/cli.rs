@@ -1,94 +1,95 @@
-//! The commands, their flags, and the help that teaches them.
+//! Commands, flags and help texts.
 //!
-//! Text and shape only: what a command does lives in the module of its name.
+//! Declarations only: each command is implemented in the module of its name.
 
-mod asking;
 mod idle;
+mod inspect;
 
 use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use self::asking::{
-    Ask, AuditCommand, CheckOptions, CheckOutput, CheckWhat, ClusterOptions, ExplainOptions,
-    StatusOptions, VerifyOptions,
-};
 pub(crate) use self::idle::{
-    IdleCommand, KeepOptions, ListOptions, Scope, ShowOptions, SleepOptions, UninstallOptions,
-    WakeOptions, Which,
+    IdleCommand, KeepOptions, ListOptions, PlanOptions, Scope, ShowOptions, SleepOptions,
+    UninstallOptions, WakeOptions, Which,
+};
+pub(crate) use self::inspect::{
+    AuditCommand, AuditVerifyOptions, CheckOptions, CheckOutput, CheckScope, ClusterOptions,
+    ExplainOptions, InspectCommand, StatusOptions,
 };
 use crate::{sample::Sample, up::Listen};
 
 const EXAMPLES: &str = "\
 Examples:
-  neap up                          a small Kubernetes in memory, on 127.0.0.1:6443
-  neap up --data ./neap-data       the same, and it is all still there tomorrow
-  neap up --listen 127.0.0.1:0     on any free port
-  neap status                      what runs there, and what is not well
-  neap explain pod/web-0           why it is as it is
-  neap explain NT-UP-0001          what a code means, and what to do
-  neap check                       whether this machine and the cluster are well
-  neap idle list                   the services that may sleep, and what they do
-  source <(neap completion bash)   completion for this shell
+  neap up                          start a small Kubernetes in memory, on 127.0.0.1:6443
+  neap up --data ./neap-data       keep objects and credentials across restarts
+  neap up --listen 127.0.0.1:0     listen on any free port
+  neap status                      show what runs and what has problems
+  neap explain pod/web-0           explain the state of an object
+  neap explain NT-UP-0001          explain an error code and its remedy
+  neap check                       check this machine and the cluster
+  neap idle list                   list the services that can sleep, with their state
+  source <(neap completion bash)   enable completion in this shell
 
 Exit codes:
-  0  done                          5  timed out waiting
-  1  failed                        6  refused: a precondition does not hold
-  2  wrong usage                   7  server unreachable
+  0  success                       5  timed out waiting
+  1  failed                        6  refused: a precondition is not met
+  2  usage error                   7  server unreachable
   3  not found                   130  interrupted
-  4  not signed in or not allowed";
+  4  unauthenticated or forbidden";
 
 const UP_EXAMPLES: &str = "\
 Examples:
   neap up
-      Everything is in memory and in a private temporary folder; nothing is left behind.
+      Keeps everything in memory and in a private temporary folder, which is removed at exit.
 
   neap up --data ./neap-data
-      Objects, certificate authority, keys and token are kept in ./neap-data,
-      so yesterday's kubeconfig works today.
+      Stores objects, certificate authority, keys and token in ./neap-data,
+      so the kubeconfig stays valid across restarts.
 
   neap up --listen 127.0.0.1:0 --kubeconfig ./neap.kubeconfig
-      A free port, and a kubeconfig where you want it; that file stays.
+      Listens on a free port and writes the kubeconfig to a file that stays after exit.
 
-In another terminal, with the kubeconfig that `neap up` names:
+In another terminal, with the kubeconfig path that `neap up` prints:
   export KUBECONFIG=...
   kubectl get namespaces
 
-~/.kube/config is never read or written. The server speaks TLS with its own certificate
-authority. The kubeconfig is for the user admin, who may do everything; --token-auth-file and
---client-ca-file name others, and service accounts get tokens with `kubectl create token`.
-Wrong credentials are answered with 401. Ctrl-C or SIGTERM stops it cleanly.";
+~/.kube/config is never read or written. The server uses TLS with its own certificate
+authority. The kubeconfig authenticates as the user admin, a member of system:masters;
+--token-auth-file and --client-ca-file add users, and `kubectl create token` issues tokens for
+service accounts. Requests with invalid credentials get 401. Ctrl-C or SIGTERM stops the server
+cleanly.";
 
 /// Build it. Release it. Run it. Rest it.
 ///
-/// Neaptide in one binary. Today it holds a small Kubernetes that runs in this process, with pods
-/// that are processes of this machine: no container, no root.
+/// Neaptide in one binary. It includes a small Kubernetes that runs in this process and runs pods as
+/// processes of this machine, without containers and without root.
 #[derive(Debug, Parser)]
 #[command(name = "neap", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Log more on stderr: -v what happens, -vv how
+    /// Log more to stderr: -v for info, -vv for debug
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// Print plain ASCII marks in place of symbols
+    /// Print ASCII marks instead of Unicode symbols
     #[arg(long, global = true, env = "NEAP_ASCII", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) ascii: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the API, a node and the controllers in this process, and stop them with Ctrl-C
+    /// Run the API server, a node and the controllers in this process until Ctrl-C
     #[command(after_help = UP_EXAMPLES)]
     Up(UpOptions),
 
     #[command(flatten)]
-    Ask(Ask),
+    Inspect(InspectCommand),
 
-    /// Look at services that sleep, wake them, or be a part of what puts them to sleep
+    /// Manage services that sleep, or run the operator or the resolver
     Idle {
         #[command(subcommand)]
         command: IdleCommand,
@@ -96,19 +97,19 @@ pub(crate) enum Command {
 
     /// Print the version of neap and of the Kubernetes API it serves
     Version {
-        /// How to print it
+        /// Output format
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
         output: Output,
     },
 
-    /// Run a program of the examples; their pods do this
+    /// Run a program that the example pods use
     #[command(hide = true, subcommand)]
     Sample(Sample),
 
-    /// Run one process of a container; `neap up` does this itself
+    /// Run one process of a container; used by `neap up`
     #[command(hide = true)]
     Launch {
-        /// What to run
+        /// JSON file that describes the process
         description: PathBuf,
     },
 
@@ -119,47 +120,47 @@ Examples:
   neap completion zsh > \"${fpath[1]}/_neap\"
   neap completion fish > ~/.config/fish/completions/neap.fish")]
     Completion {
-        /// The shell to complete in
+        /// Shell to generate the script for
         shell: Shell,
     },
 }
 
-/// What `neap up` was asked for.
+/// Flags of `neap up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpOptions {
-    /// Keep objects, keys and token in this folder; without it nothing is kept
+    /// Store objects, keys and token in this folder; by default nothing is stored
     #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
     pub(crate) data: Option<PathBuf>,
 
-    /// Where to listen: HOST:PORT, HOST or PORT. Port 0 picks a free one; only loopback is
-    /// reachable unless another address is named
+    /// Address to listen on: HOST:PORT, HOST or PORT. Port 0 picks a free port; the default host
+    /// accepts connections from this machine only
     #[arg(long, value_name = "ADDR", env = "NEAP_LISTEN", default_value_t = Listen::default())]
     pub(crate) listen: Listen,
 
-    /// Write the kubeconfig to this file, and leave it there at the end; without it, it is in
-    /// the data folder or in a private temporary one
+    /// Write the kubeconfig to this file and keep it after exit; by default it is written to the
+    /// data folder or to a private temporary folder
     #[arg(long, value_name = "FILE", env = "NEAP_KUBECONFIG")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Know the users of this table too: a line for each token with
+    /// Also accept the tokens of this file, one per line:
     /// token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE", env = "NEAP_TOKEN_AUTH_FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
 
-    /// Know the holders of client certificates that these authorities (PEM) signed: the common
+    /// Also accept client certificates signed by these certificate authorities (PEM): the common
     /// name is the user, each organization is a group
     #[arg(long, value_name = "FILE", env = "NEAP_CLIENT_CA_FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
 
-    /// The API alone: no node and no controllers, so nothing runs and nothing is done about objects
+    /// Run the API server only, without a node and without controllers
     #[arg(long, env = "NEAP_BARE", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) bare: bool,
 
-    /// Where services of a bare API get their addresses, as a network: 10.0.0.0/16 [default: 10.0.0.0/24]
+    /// Network for the cluster IPs of services with --bare: 10.0.0.0/16 [default: 10.0.0.0/24]
     #[arg(long, value_name = "NETWORK", value_parser = network, requires = "bare")]
     pub(crate) service_range: Option<(Ipv4Addr, u8)>,
 
-    /// Which commands of this machine run for which images: a TOML file with [[image]] tables
+    /// TOML file with [[image]] tables that map images to commands of this machine
     #[arg(
         long,
         value_name = "FILE",
@@ -168,61 +169,64 @@ pub(crate) struct UpOptions {
     )]
     pub(crate) images: Option<PathBuf>,
 
-    /// Connections to services follow their pods so much later, as on a slow network: 500ms, 2s
+    /// Delay before the service proxy follows endpoint changes, as on a slow network: 500ms, 2s
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration, conflicts_with = "bare")]
     pub(crate) service_lag: Duration,
 
-    /// Leave services that sleep to an operator and resolvers that you install, as deploy/idle has them
+    /// Do not run the idle operator and resolver, for example to install deploy/idle instead
     #[arg(long, conflicts_with = "bare")]
     pub(crate) without_idle: bool,
 
-    /// Take a request without credentials for one of system:anonymous, who may see little more
-    /// than whether the server is well; with false it is refused
+    /// Accept requests without credentials as system:anonymous, which may read little more than
+    /// the health of the server; false refuses them
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) anonymous_auth: bool,
 }
 
-/// A time as people write it: 500ms, 2s, 1m, 3d.
+/// Parses a duration such as 500ms, 2s, 1m or 3d.
 fn duration(text: &str) -> Result<Duration, String> {
-    const WANTS: &str = "write it like 500ms, 90s, 2h or 3d";
-    let span = text.parse().or_else(|_| in_days(text)).map_err(|_| WANTS)?;
+    const EXPECTED: &str = "write it like 500ms, 90s, 2h or 3d";
+    let span = text
+        .parse()
+        .or_else(|_| in_days(text))
+        .map_err(|_| EXPECTED)?;
     Duration::try_from(span).map_err(|_| "it cannot be negative".to_owned())
 }
 
-/// The same with days, of which each has 24 hours here.
+/// Parses a duration with days, each of 24 hours.
 fn in_days(text: &str) -> Result<jiff::SignedDuration, jiff::Error> {
     let span: jiff::Span = text.parse()?;
     span.to_duration(jiff::SpanRelativeTo::days_are_24_hours())
 }
 
-/// A moment, with what it is in: nobody has to guess whose noon is meant.
-fn moment(text: &str) -> Result<jiff::Timestamp, String> {
-    let wants = "write it like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00";
-    text.parse().map_err(|_| wants.to_owned())
+/// Parses a timestamp. It must have a UTC offset, so that it is unambiguous.
+fn timestamp(text: &str) -> Result<jiff::Timestamp, String> {
+    let expected = "write it like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00";
+    text.parse().map_err(|_| expected.to_owned())
 }
 
-/// A network in IPv4 that has room for services.
+/// Parses an IPv4 network that has room for services.
 fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
-    const WANTS: &str = "write it like 10.0.0.0/16, with a length from 8 to 28";
-    let (address, length) = text.split_once('/').ok_or(WANTS)?;
+    const EXPECTED: &str = "write it like 10.0.0.0/16, with a length from 8 to 28";
+    let (address, length) = text.split_once('/').ok_or(EXPECTED)?;
     let (address, length): (Result<Ipv4Addr, _>, Result<u8, _>) = (address.parse(), length.parse());
     let (Ok(address), Ok(length @ 8..=28)) = (address, length) else {
-        return Err(WANTS.to_owned());
+        return Err(EXPECTED.to_owned());
     };
     let first = Ipv4Addr::from(u32::from(address) & (u32::MAX << (32 - length)));
     if first != address {
         return Err(format!(
-            "the network begins earlier; write {first}/{length}"
+            "{address} is not the first address of the network; write {first}/{length}"
         ));
     }
     Ok((address, length))
 }
 
-/// How a command prints what it found.
+/// Output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// JSON
     Json,
 }

@@ -1,7 +1,7 @@
-//! The real clock, randomness and tasks, as the libraries take them.
+//! The system clock, entropy and task spawner, as the library crates take them.
 //!
-//! The only module of the server that asks the system for the time or starts a task. The invariant: a task that
-//! panics is never silently missing; whoever holds [`Deaths`] hears of it.
+//! The only module of the server that reads the system time or spawns tasks. Invariant: a panic in a
+//! task is never lost; [`TaskPanics`] delivers it to `neap up`.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use neap_pocket::environment::{BoxFuture, Clock, Entropy, Environment, Spawn};
 use rustls::crypto::SecureRandom;
 use tokio::{runtime::Handle, sync::mpsc};
 
-/// The surroundings of a server in this process, and the news of tasks that died.
+/// The environment of a server in this process, and the receiver of task panics.
 ///
-/// Must be called within a runtime; tasks run on it, patient ones on another.
-pub(crate) fn system(patient: &Handle) -> (Environment, Deaths) {
-    // One death ends the process, so one place is enough.
+/// Must be called within a runtime, which runs the tasks; low-priority tasks run on `background`.
+pub(crate) fn system(background: &Handle) -> (Environment, TaskPanics) {
+    // The first panic ends the process, so a capacity of one is enough.
     let (sender, receiver) = mpsc::channel(1);
     let environment = Environment {
         clock: Arc::new(SystemClock),
@@ -24,11 +24,11 @@ pub(crate) fn system(patient: &Handle) -> (Environment, Deaths) {
         )),
         spawner: Arc::new(Supervisor {
             runtime: Handle::current(),
-            patient: patient.clone(),
-            deaths: sender,
+            background: background.clone(),
+            panics: sender,
         }),
     };
-    (environment, Deaths(receiver))
+    (environment, TaskPanics(receiver))
 }
 
 struct SystemClock;
@@ -36,7 +36,7 @@ struct SystemClock;
 impl Clock for SystemClock {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is the clock that everybody else is handed"
+        reason = "this is the clock that all other code takes as a parameter"
     )]
     fn now(&self) -> Timestamp {
         Timestamp::now()
@@ -53,14 +53,14 @@ impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         self.0
             .fill(bytes)
-            .expect("a system that gives no random bytes cannot serve TLS either");
+            .expect("the system provides random bytes");
     }
 }
 
 struct Supervisor {
     runtime: Handle,
-    patient: Handle,
-    deaths: mpsc::Sender<Death>,
+    background: Handle,
+    panics: mpsc::Sender<TaskPanic>,
 }
 
 impl Spawn for Supervisor {
@@ -69,7 +69,7 @@ impl Spawn for Supervisor {
     }
 
     fn spawn_patient(&self, name: &'static str, task: BoxFuture<()>) {
-        self.patient.spawn(self.supervised(name, task));
+        self.background.spawn(self.supervised(name, task));
     }
 }
 
@@ -79,14 +79,14 @@ impl Supervisor {
         name: &'static str,
         task: BoxFuture<()>,
     ) -> impl Future<Output = ()> + use<> {
-        let deaths = self.deaths.clone();
+        let panics = self.panics.clone();
         async move {
             match AssertUnwindSafe(task).catch_unwind().await {
                 Ok(()) => tracing::debug!(task = name, "task ended"),
                 Err(panic) => {
                     let cause = message(panic.as_ref());
-                    // Full if another task died first: that one is reported.
-                    let _ = deaths.try_send(Death { name, cause });
+                    // Full if another task panicked first: that panic is reported.
+                    let _ = panics.try_send(TaskPanic { name, cause });
                 }
             }
         }
@@ -96,26 +96,26 @@ impl Supervisor {
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it panicked without a message").to_owned()
+    text.unwrap_or("panicked without a message").to_owned()
 }
 
 /// A task that panicked.
 #[derive(Debug)]
-pub(crate) struct Death {
-    /// The name it was started under.
+pub(crate) struct TaskPanic {
+    /// The name the task was spawned with.
     pub(crate) name: &'static str,
-    /// What the panic said.
+    /// The panic message.
     pub(crate) cause: String,
 }
 
-/// Where news of dead tasks arrives.
-pub(crate) struct Deaths(mpsc::Receiver<Death>);
+/// Receives the panics of tasks.
+pub(crate) struct TaskPanics(mpsc::Receiver<TaskPanic>);
 
-impl Deaths {
-    /// Resolves when a task has died; never, if all live.
-    pub(crate) async fn next(&mut self) -> Death {
+impl TaskPanics {
+    /// Resolves when a task has panicked.
+    pub(crate) async fn next(&mut self) -> TaskPanic {
         match self.0.recv().await {
-            Some(death) => death,
+            Some(panicked) => panicked,
             None => std::future::pending().await,
         }
     }
@@ -127,18 +127,21 @@ mod tests {
 
     #[tokio::test]
     async fn panicking_task_is_reported_by_name() {
-        let (environment, mut deaths) = system(&Handle::current());
+        let (environment, mut panics) = system(&Handle::current());
         environment.spawner.spawn("calm", Box::pin(async {}));
         environment
             .spawner
             .spawn("doomed", Box::pin(async { panic!("out of tea") }));
-        let death = deaths.next().await;
-        assert_eq!((death.name, death.cause.as_str()), ("doomed", "out of tea"));
+        let panicked = panics.next().await;
+        assert_eq!(
+            (panicked.name, panicked.cause.as_str()),
+            ("doomed", "out of tea")
+        );
     }
 
     #[tokio::test]
     async fn entropy_does_not_repeat_itself() {
-        let (environment, _deaths) = system(&Handle::current());
+        let (environment, _panics) = system(&Handle::current());
         assert_ne!(environment.uuid(), environment.uuid());
     }
 }

@@ -1,7 +1,7 @@
-//! How the process ends: the exit codes, and what a person is told about a failure.
+//! Exit codes, and how a failure is printed.
 //!
-//! Every failure says what failed, why, what to do, and carries a code that never changes its
-//! meaning. It is printed once, here.
+//! Every failure states what failed, why, and what to do, and has a code whose meaning never changes.
+//! It is printed once, here.
 
 use std::{
     fmt,
@@ -13,24 +13,24 @@ use crate::symbols::Symbols;
 
 pub(crate) use neap_kit::why::chain;
 
-/// What the exit code of a failure means.
+/// The exit code of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It was tried, and it failed.
+    /// The command failed.
     Failed = 1,
-    /// What was asked for is no question. Most of it the parser of the command line answers.
+    /// The arguments are invalid. The command-line parser reports most of these itself.
     Usage = 2,
-    /// There is no such thing.
+    /// The object, file or kind does not exist.
     NotFound = 3,
-    /// The server does not know who asks, or does not allow it.
+    /// The server rejected the credentials or the permissions of the user.
     NotAllowed = 4,
-    /// It did not come to that in time.
+    /// The awaited state was not reached in time.
     TimedOut = 5,
-    /// A precondition does not hold; nothing was done.
+    /// A precondition is not met; nothing was changed.
     Refused = 6,
-    /// The server does not answer.
+    /// The server does not respond.
     Unreachable = 7,
-    /// Told to stop before it was done.
+    /// A signal stopped the command before it was done.
     Interrupted = 130,
 }
 
@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A failure, as a person is told about it.
+/// A failure, as it is printed for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: &'static str,
@@ -48,7 +48,7 @@ pub(crate) struct Failure {
     what: String,
     why: String,
     remedy: String,
-    /// Whoever would be told has gone away on purpose.
+    /// Not printed, because the reader of the output closed the pipe on purpose.
     quiet: bool,
 }
 
@@ -65,13 +65,13 @@ impl Failure {
         }
     }
 
-    /// What the person can do about it.
+    /// Adds what the user can do.
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
         self
     }
 
-    /// Nobody takes what a command prints.
+    /// Standard output cannot be written.
     pub(crate) fn output(error: &io::Error) -> Self {
         let failure = Self::new(
             "NT-CLI-0001",
@@ -80,18 +80,18 @@ impl Failure {
             &error.to_string(),
         );
         Self {
-            // As in `neap explain | head -1`: nothing is amiss.
+            // As in `neap explain | head -1`, which is no error.
             quiet: error.kind() == io::ErrorKind::BrokenPipe,
-            ..failure.remedy("check where the output goes: a closed pipe, a full disk")
+            ..failure.remedy("check the destination of the output: a closed pipe or a full disk")
         }
     }
 
-    /// Why it failed.
+    /// The reason of the failure.
     pub(crate) fn why(&self) -> &str {
         &self.why
     }
 
-    /// What the person can do about it.
+    /// What the user can do.
     pub(crate) fn advice(&self) -> &str {
         &self.remedy
     }
@@ -100,7 +100,7 @@ impl Failure {
         self.exit
     }
 
-    /// Prints the failure: one line that says it all, then the details.
+    /// Prints the failure: a line with the summary and the code, then reason and remedy.
     pub(crate) fn print(&self, out: &mut dyn Write, symbols: Symbols) -> io::Result<()> {
         if self.quiet {
             return Ok(());
@@ -114,7 +114,7 @@ impl Failure {
     }
 }
 
-/// In one line, without the remedy.
+/// One line, without the remedy.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} ({})", self.what, self.why, self.code)
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failure_says_what_why_remedy_and_code() {
+    fn failure_prints_summary_reason_remedy_and_code() {
         let failure = Failure::new(
             "NT-UP-0001",
             Exit::Refused,

@@ -1,8 +1,9 @@
-//! `neap idle`: services that sleep, as processes of a cluster and as commands about them.
+//! `neap idle`: commands about services that sleep, and the operator and resolver processes.
 
 mod change;
+mod cluster_scope;
 mod list;
-mod place;
+mod plan;
 mod process;
 mod report;
 mod show;
@@ -11,9 +12,9 @@ mod uninstall;
 
 use std::io::Write;
 
-use crate::{ask::block_on, cli::IdleCommand, exit::Failure, symbols::Symbols};
+use crate::{cli::IdleCommand, exit::Failure, inspect::block_on, symbols::Symbols};
 
-/// Does what was asked.
+/// Runs the command.
 pub(crate) fn run(
     command: IdleCommand,
     symbols: Symbols,
@@ -22,6 +23,7 @@ pub(crate) fn run(
     match command {
         IdleCommand::List(options) => block_on(list::run(&options, out)),
         IdleCommand::Show(options) => block_on(show::run(&options, symbols, out)),
+        IdleCommand::Plan(options) => block_on(plan::run(&options, symbols, out)),
         IdleCommand::Wake(options) => block_on(change::wake(&options, symbols, out)),
         IdleCommand::Sleep(options) => block_on(change::sleep(&options, symbols, out)),
         IdleCommand::KeepAwake(options) => block_on(change::keep_awake(&options, symbols, out)),

@@ -1,5 +1,5 @@
-//! One process of a container. What it prints is the container's, so it says nothing but why it
-//! could not be started.
+//! `neap launch`: runs one process of a container. Its output belongs to the container, so the only
+//! message of its own is the error that prevented the start.
 
 use std::{io::Write, path::Path, process::ExitCode};
 

@@ -1,6 +1,6 @@
-//! Logs: on stderr, for people on a terminal and as JSON anywhere else.
+//! Logs go to stderr: as text on a terminal, otherwise as JSON.
 //!
-//! `NEAP_LOG`, or else `RUST_LOG`, chooses what is logged, in the syntax of `tracing`.
+//! `NEAP_LOG`, or else `RUST_LOG`, holds the filter, in the syntax of `tracing`.
 
 use std::io::{self, IsTerminal};
 
@@ -16,16 +16,16 @@ use crate::{
     exit::{Exit, Failure, chain},
 };
 
-/// Starts logging; `verbose` is how often `-v` was given. What a cluster runs also sends traces and
-/// errors to where its variables say, as long as what this gives is held.
+/// Starts logging; `verbose` is the number of `-v` flags. The operator and the resolver also export
+/// traces and errors as their environment configures, until the returned value is dropped.
 pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> {
     let terminal = io::stderr().is_terminal();
     let filter = filter(verbose, terminal);
-    // First, since whoever sends errors elsewhere looks at a panic before it passes it on.
-    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
+    // Before `subscribe`: the Sentry hook reports a panic and then calls the hook installed here.
+    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "task panicked")));
     let exports = if let Some(role) = role(command) {
         let format = if terminal { Format::Text } else { Format::Json };
-        telemetry::subscribe(role, format, &filter).map_err(|error| unsaid(&error))?
+        telemetry::subscribe(role, format, &filter).map_err(|error| refused(&error))?
     } else {
         print(&filter, terminal);
         Exports::default()
@@ -33,7 +33,7 @@ pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> 
     Ok(exports)
 }
 
-/// What it is to a cluster that runs it.
+/// The service name in traces, for commands that a cluster runs.
 fn role(command: &Command) -> Option<&'static str> {
     match command {
         Command::Idle {
@@ -57,14 +57,21 @@ fn print(filter: &str, terminal: bool) {
     }
 }
 
-fn unsaid(error: &telemetry::SubscribeError) -> Failure {
+fn refused(error: &telemetry::SubscribeError) -> Failure {
     let code = error.code();
     let remedy = why::find(code.0).map_or("", |entry| entry.remedy);
-    Failure::new(code.0, Exit::Refused, "cannot start so", &chain(error)).remedy(remedy)
+    Failure::new(
+        code.0,
+        Exit::Refused,
+        "cannot start logging and tracing",
+        &chain(error),
+    )
+    .remedy(remedy)
 }
 
-/// Whether the log goes elsewhere than what is printed: what is in both need not be there twice.
-pub(crate) fn apart() -> bool {
+/// Whether stderr and stdout are different files. If they are the same, messages that are printed to
+/// stdout are not logged as well.
+pub(crate) fn separate_from_stdout() -> bool {
     let (printed, logged) = (fstat(io::stdout()), fstat(io::stderr()));
     match (printed, logged) {
         (Ok(printed), Ok(logged)) => {
@@ -76,14 +83,14 @@ pub(crate) fn apart() -> bool {
 
 fn filter(verbose: u8, terminal: bool) -> String {
     let chosen = ["NEAP_LOG", "RUST_LOG"].into_iter().find_map(|name| {
-        let said = std::env::var(name).ok()?;
-        EnvFilter::try_new(&said).is_ok().then_some(said)
+        let filter = std::env::var(name).ok()?;
+        EnvFilter::try_new(&filter).is_ok().then_some(filter)
     });
     chosen.unwrap_or_else(|| default_filter(verbose, terminal).to_owned())
 }
 
-/// A person at a terminal sees the stages on stdout and needs no log of them. A request that came to
-/// nothing is told by whoever made it.
+/// On a terminal the start-up transcript on stdout replaces the info messages. Failed requests are
+/// not logged by kube, because the caller reports them.
 fn default_filter(verbose: u8, terminal: bool) -> &'static str {
     match (verbose, terminal) {
         (0, true) => "warn,kube_client::client::builder=off",

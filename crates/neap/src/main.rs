@@ -1,15 +1,15 @@
 //! `neap`: the one binary of Neaptide.
 //!
-//! Composition only; no logic. It may depend on every other crate of the workspace, and none of
-//! them on it. The invariant it keeps: whatever way it ends, the exit code says how (see
-//! [`exit::Exit`]) and a private folder is gone.
+//! Composition only; no logic. It may depend on every other crate of the workspace, and no crate
+//! depends on it. Invariants: the exit code reports how the process ended (see [`exit::Exit`]), and
+//! a private folder never outlives the process.
 
-mod ask;
 mod cli;
 mod completion;
 mod environment;
 mod exit;
 mod idle;
+mod inspect;
 mod launch;
 mod logging;
 mod sample;
@@ -29,7 +29,7 @@ use crate::{
 
 fn main() -> ExitCode {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    // Refused only if a provider is there already, which is just as good.
+    // Fails only if a provider is already installed, which serves as well.
     let _ = provider.install_default();
 
     let cli = Cli::parse();
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         return launch::run(description);
     }
     let symbols = Symbols::choose(cli.ascii);
-    // What is still to be sent is sent when `exports` goes.
+    // Dropping `exports` flushes pending traces and errors.
     let done = logging::start(cli.verbose, &cli.command).and_then(|exports| {
         let done = run(cli.command, symbols);
         drop(exports);
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // With stderr gone there is nobody left to tell; the exit code still says it.
+            // If stderr is closed, the exit code still reports the failure.
             let _ = failure.print(&mut io::stderr().lock(), symbols);
             failure.exit().into()
         }
@@ -56,10 +56,10 @@ fn main() -> ExitCode {
 fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
-        Command::Ask(question) => ask::run(question, symbols, &mut io::stdout().lock()),
+        Command::Inspect(command) => inspect::run(command, symbols, &mut io::stdout().lock()),
         Command::Idle { command } => idle::run(command, symbols, &mut io::stdout().lock()),
         Command::Sample(sample) => sample::run(sample),
-        // Came to its end in `main`: its exit code is that of the container.
+        // Handled in `main`, because its exit code is that of the container.
         Command::Launch { .. } => Ok(()),
         Command::Version { output } => version::print(output, &mut io::stdout().lock()),
         Command::Completion { shell } => completion::print(shell, &mut io::stdout().lock()),

@@ -1,6 +1,6 @@
-//! What the examples run: a web server that says who answers, and a visitor who asks it.
+//! Programs that the example pods run: a web server that responds with its pod name, and a client.
 //!
-//! They are in this binary so that the examples need nothing else on the machine.
+//! They are part of this binary, so the examples need no other program on the machine.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -19,29 +19,29 @@ use tokio::{
 
 use crate::exit::{Exit, Failure};
 
-/// Whoever answers later than this has not answered.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Bounds one request of the client.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The two programs.
+/// Which program to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sample {
-    /// Answer every request with the name of this pod
+    /// Respond to every request with the name of this pod
     Serve {
-        /// Where to listen
+        /// Host to listen on
         #[arg(long, env = "POD_IP", default_value = "127.0.0.1")]
         host: String,
-        /// On which port
+        /// Port to listen on
         #[arg(long, default_value_t = 8080)]
         port: u16,
     },
-    /// Ask again and again, and print what is answered
+    /// Send a request every second and print the response
     Visit {
-        /// Whom: http://NAME:PORT/
+        /// Server to send requests to: http://NAME:PORT/
         url: Uri,
     },
 }
 
-/// Runs one of them until it is told to stop.
+/// Runs the program until SIGTERM.
 pub(crate) fn run(sample: Sample) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -52,15 +52,16 @@ pub(crate) fn run(sample: Sample) -> Result<(), Failure> {
             Failure::new(
                 "NT-CLI-0012",
                 Exit::Failed,
-                "the sample cannot go on",
+                "the sample program failed",
                 &error.to_string(),
             )
-            .remedy("see to it that the address is free, and belongs to this machine")
+            .remedy("check that the address is free and belongs to this machine")
         })
 }
 
 async fn until_stopped(sample: Sample) -> io::Result<()> {
-    // The first process of a container must listen to this, or it is killed after the grace period.
+    // The kernel ignores SIGTERM for the first process of a container unless it has a handler; without
+    // one, the process would be killed after the grace period.
     let mut stop = signal(SignalKind::terminate())?;
     let work = async {
         match sample {
@@ -76,48 +77,48 @@ async fn until_stopped(sample: Sample) -> io::Result<()> {
 
 async fn serve(host: &str, port: u16) -> io::Result<()> {
     let listener = TcpListener::bind((host, port)).await?;
-    say(&format!("listening on {}", listener.local_addr()?))?;
+    print_line(&format!("listening on {}", listener.local_addr()?))?;
     let name = std::env::var("HOSTNAME").unwrap_or_else(|_| host.to_owned());
     let mut connections = JoinSet::new();
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            // Too many open files, or a visitor who left: both pass.
+            // Too many open files, or a client that disconnected: both are temporary.
             Err(error) => {
-                say(&format!("a visitor was not let in: {error}"))?;
+                print_line(&format!("cannot accept a connection: {error}"))?;
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
         while connections.try_join_next().is_some() {}
-        let words = Bytes::from(format!("hello from {name}\n"));
-        let answer = service_fn(move |_| {
-            let answer = Response::new(Full::new(words.clone()));
-            async move { Ok::<_, Infallible>(answer) }
+        let text = Bytes::from(format!("hello from {name}\n"));
+        let response = service_fn(move |_| {
+            let response = Response::new(Full::new(text.clone()));
+            async move { Ok::<_, Infallible>(response) }
         });
         connections.spawn(async move {
             let mut http = server::conn::http1::Builder::new();
             let http = http.timer(TokioTimer::new());
-            // A visitor who breaks off is his own affair.
-            let _ = http.serve_connection(TokioIo::new(stream), answer).await;
+            // A client that disconnects early is no error.
+            let _ = http.serve_connection(TokioIo::new(stream), response).await;
         });
     }
 }
 
 async fn visit(url: &Uri) -> io::Result<()> {
     loop {
-        let answer = timeout(PATIENCE, ask(url)).await;
-        let words = match answer {
-            Ok(Ok(words)) => words,
-            Ok(Err(error)) => format!("no answer: {error}"),
-            Err(_) => "no answer in time".to_owned(),
+        let response = timeout(RESPONSE_TIMEOUT, fetch(url)).await;
+        let text = match response {
+            Ok(Ok(text)) => text,
+            Ok(Err(error)) => format!("request failed: {error}"),
+            Err(_) => "request timed out".to_owned(),
         };
-        say(words.trim_end())?;
+        print_line(text.trim_end())?;
         sleep(Duration::from_secs(1)).await;
     }
 }
 
-async fn ask(url: &Uri) -> io::Result<String> {
+async fn fetch(url: &Uri) -> io::Result<String> {
     let host = url.host().unwrap_or("localhost");
     let stream = TcpStream::connect((host, url.port_u16().unwrap_or(80))).await?;
     let connecting = client::conn::http1::handshake(TokioIo::new(stream));
@@ -126,15 +127,15 @@ async fn ask(url: &Uri) -> io::Result<String> {
         .header(http::header::HOST, host)
         .body(Empty::<Bytes>::new())
         .map_err(io::Error::other)?;
-    let asking = async {
-        let answer = sender.send_request(request).await?;
-        let first = answer.into_body().frame().await.transpose()?;
-        let words = first.and_then(|frame| frame.into_data().ok());
-        Ok(String::from_utf8_lossy(&words.unwrap_or_default()).into_owned())
+    let fetching = async {
+        let response = sender.send_request(request).await?;
+        let first = response.into_body().frame().await.transpose()?;
+        let text = first.and_then(|frame| frame.into_data().ok());
+        Ok(String::from_utf8_lossy(&text.unwrap_or_default()).into_owned())
     };
     tokio::pin!(connection);
     tokio::select! {
-        answer = asking => answer.map_err(|error: hyper::Error| io::Error::other(error)),
+        response = fetching => response.map_err(|error: hyper::Error| io::Error::other(error)),
         ended = &mut connection => Err(ended.err().map_or(
             io::ErrorKind::ConnectionReset.into(),
             io::Error::other,
@@ -142,8 +143,8 @@ async fn ask(url: &Uri) -> io::Result<String> {
     }
 }
 
-/// Prints a line at once: somebody may follow the log.
-fn say(line: &str) -> io::Result<()> {
+/// Prints a line without buffering, so that `kubectl logs -f` shows it at once.
+fn print_line(line: &str) -> io::Result<()> {
     use std::io::Write;
     writeln!(io::stdout().lock(), "{line}")
 }

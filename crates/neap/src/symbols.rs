@@ -1,6 +1,6 @@
-//! The marks in front of lines. A mark always stands beside a word, and has an ASCII twin.
+//! Marks at the start of lines. A mark never carries information alone, and has an ASCII form.
 
-/// Which marks this terminal is given.
+/// The set of marks to print.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Symbols {
     pub(crate) done: &'static str,

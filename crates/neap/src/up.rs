@@ -1,10 +1,11 @@
-//! `neap up`: starts the API server in this process, says so, and stops it cleanly.
+//! `neap up`: runs the API server, a node and the controllers in this process.
 //!
-//! The order is chosen so that whatever can be refused is refused before anything is written:
-//! the files it is given, folder, address, then credentials, store and server.
+//! The order of the steps lets invalid input fail before anything is written: first the files named on
+//! the command line, the folder and the address, then credentials, store and server.
 
+mod address_block;
 mod audit;
-mod block;
+mod cluster_setup;
 mod folder;
 mod identity;
 mod idle;
@@ -14,11 +15,10 @@ mod listen;
 mod private;
 mod running;
 mod runtime;
+mod runtimes;
 mod server;
 mod signals;
-mod stages;
-mod surroundings;
-mod threads;
+mod transcript;
 mod world;
 
 use std::path::PathBuf;
@@ -27,14 +27,14 @@ use neap_pocket::environment::Environment;
 use tokio::runtime::Handle;
 
 use self::{
+    cluster_setup::ClusterSetup,
     folder::{Folder, abandoned},
-    identity::{Given, Identity},
+    identity::{Identity, SuppliedCredentials},
     listen::Address,
     running::Running,
-    server::{Plan, Server},
-    stages::Stages,
-    surroundings::Surroundings,
-    threads::Threads,
+    runtimes::Runtimes,
+    server::{Server, ServerOptions},
+    transcript::Transcript,
 };
 pub(crate) use self::{limits::raise_open_files, listen::Listen, signals::Signals};
 use crate::{
@@ -45,92 +45,94 @@ use crate::{
     symbols::Symbols,
 };
 
-/// Runs the server until it is told to stop.
+/// Runs the server until a signal stops it.
 pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
     raise_open_files();
-    let threads = Threads::start().map_err(|error| {
+    let runtimes = Runtimes::start().map_err(|error| {
         Failure::new(
             "NT-UP-0010",
             Exit::Failed,
             "cannot start worker threads",
             &error.to_string(),
         )
-        .remedy("look at the limits on threads and open files: ulimit -a")
+        .remedy("check the limits on threads and open files: ulimit -a")
     })?;
-    let result = threads.run(|patient| up(options, symbols, patient));
-    threads.end();
+    let result = runtimes.run(|background| up(options, symbols, background));
+    runtimes.shut_down();
     result
 }
 
-async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(), Failure> {
-    let given = Given::read(&options)?;
+async fn up(options: UpOptions, symbols: Symbols, background: Handle) -> Result<(), Failure> {
+    let supplied = SuppliedCredentials::read(&options)?;
     let mut signals = Signals::listen()?;
-    let (environment, mut deaths) = environment::system(&patient);
-    let mut stages = Stages::start(environment.clock.clone(), symbols);
+    let (environment, mut panics) = environment::system(&background);
+    let mut transcript = Transcript::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
-    tidy(&environment);
-    let starting = start(&options, &given, &environment, &folder, &mut stages);
+    remove_abandoned_folders(&environment);
+    let starting = start(&options, &supplied, &environment, &folder, &mut transcript);
     let running = tokio::select! {
         running = starting => running?,
         () = signals.next() => return Ok(()),
     };
-    let stopped = running.until_stopped(&mut signals, &mut deaths, &mut stages);
+    let stopped = running.until_stopped(&mut signals, &mut panics, &mut transcript);
     let result = stopped.await;
-    folder.close();
+    drop(folder);
     if result.is_ok() {
-        stages.stopped(options.data.as_deref());
+        transcript.stopped(options.data.as_deref());
     }
     result
 }
 
-/// Removes what killed ones left, beside everything else: nobody waits for it.
-fn tidy(environment: &Environment) {
+/// Removes the private folders of killed servers in the background; the start does not wait for it.
+fn remove_abandoned_folders(environment: &Environment) {
     let removed = tokio::task::spawn_blocking(|| abandoned::remove_all(&std::env::temp_dir()));
-    let tidied = async move {
+    let removal = async move {
         if let Err(error) = removed.await {
-            tracing::error!(%error, "what killed ones left was not looked for");
+            tracing::error!(%error, "cannot look for private folders of killed servers");
         }
     };
-    environment.spawner.spawn("tidy", Box::pin(tidied));
+    environment
+        .spawner
+        .spawn("abandoned-folders", Box::pin(removal));
 }
 
 async fn start(
     options: &UpOptions,
-    given: &Given,
+    supplied: &SuppliedCredentials,
     environment: &Environment,
     folder: &Folder,
-    stages: &mut Stages,
+    transcript: &mut Transcript,
 ) -> Result<Running, Failure> {
     let kubeconfig = kubeconfig_path(options, folder)?;
-    let kept = |name| options.data.is_some().then(|| folder.path().join(name));
+    let stored = |name| options.data.is_some().then(|| folder.path().join(name));
     let (listener, address) = options.listen.bind().await?;
     limits::bound_send_buffers(&listener);
-    let surroundings = Surroundings::claim(options, folder).await?;
+    let cluster_setup = ClusterSetup::claim(options, folder).await?;
 
-    let names = address.certificate_names(surroundings.kubernetes());
-    let identity = Identity::load_or_create(kept("identity").as_deref(), &names, environment)?;
-    let tls = identity.tls(given)?;
-    stages.done("identity", identity.origin().describe());
+    let names = address.certificate_names(cluster_setup.kubernetes_service_ip());
+    let identity = Identity::load_or_create(stored("identity").as_deref(), &names, environment)?;
+    let tls = identity.tls(supplied)?;
+    transcript.done("identity", identity.origin().describe());
 
-    let authenticator = identity.authenticator(given, environment.clock.clone())?;
-    let plan = Plan {
-        store: kept("store"),
+    let authenticator = identity.authenticator(supplied, environment.clock.clone())?;
+    let server_options = ServerOptions {
+        store: stored("store"),
         authenticator,
         anonymous: options.anonymous_auth,
         signing_key: identity.signing_key(),
         root_ca: identity.authority().to_owned(),
         port: address.port(),
         advertised: address.host_and_port(),
-        service_range: surroundings.service_range(),
-        runtime: surroundings.runtime(),
+        service_range: cluster_setup.service_range(),
+        runtime: cluster_setup.runtime(),
     };
-    let server = Server::open(environment.clone(), plan).await?;
-    stages.done("store", &store_detail(options));
+    let server = Server::open(environment.clone(), server_options).await?;
+    transcript.done("store", &store_detail(options));
 
     kubeconfig::write(&kubeconfig, &address.url(), &identity)?;
-    stages.done("api", &address.url());
-    let world = surroundings.build(&server, &address, folder, stages)?;
-    announce(options, &address, &kubeconfig, stages);
+    transcript.done("api", &address.url());
+    let world = cluster_setup.build(&server, &address, folder, transcript)?;
+    announce(options, &address, &kubeconfig, transcript);
     Ok(Running {
         server,
         world,
@@ -141,14 +143,14 @@ async fn start(
 
 fn kubeconfig_path(options: &UpOptions, folder: &Folder) -> Result<PathBuf, Failure> {
     match &options.kubeconfig {
-        Some(file) => Ok(kubeconfig::accept(file)?),
+        Some(file) => Ok(kubeconfig::check_path(file)?),
         None => Ok(folder.path().join("kubeconfig")),
     }
 }
 
 fn store_detail(options: &UpOptions) -> String {
     match &options.data {
-        Some(folder) => format!("kept in {}", folder.display()),
+        Some(folder) => format!("stored in {}", folder.display()),
         None => "in memory (keep it with --data ./neap-data)".to_owned(),
     }
 }
@@ -157,18 +159,18 @@ fn announce(
     options: &UpOptions,
     address: &Address,
     kubeconfig: &std::path::Path,
-    stages: &mut Stages,
+    transcript: &mut Transcript,
 ) {
     if address.reachable_from_outside() {
-        stages.note("other machines can reach this address; they need the kubeconfig, or credentials that you give them, to get in");
+        transcript.note("other machines can connect to this address; they need the kubeconfig or other valid credentials");
     }
-    let left = match (&options.data, &options.kubeconfig) {
+    let stop = match (&options.data, &options.kubeconfig) {
         (Some(data), _) => format!("Ctrl-C; everything stays in {}", data.display()),
         (None, Some(_)) => "Ctrl-C; only the kubeconfig is left behind".to_owned(),
         (None, None) => "Ctrl-C; nothing is left behind".to_owned(),
     };
-    stages.ready(kubeconfig, &left);
-    if logging::apart() {
+    transcript.ready(kubeconfig, &stop);
+    if logging::separate_from_stdout() {
         tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
     }
 }

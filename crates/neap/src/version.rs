@@ -10,10 +10,10 @@ use crate::{cli::Output, exit::Failure};
 pub(crate) const NEAP: &str = env!("CARGO_PKG_VERSION");
 /// The Kubernetes release whose API this binary serves.
 pub(crate) const KUBERNETES: &str = "v1.36.3";
-/// The commit this binary was built from, where the build could know it.
+/// The commit this binary was built from, if the build could determine it.
 const COMMIT: Option<&str> = option_env!("NEAP_COMMIT");
 
-/// Writes the versions, for people or for programs.
+/// Writes the versions as text or as JSON.
 pub(crate) fn print(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
     let text = match output {
         Output::Text => text(),

@@ -1,4 +1,4 @@
-//! How many objects clients create in a second that share the server's process.
+//! Objects per second that in-process clients create.
 //!
 //! Prints its figures as one JSON object, for `cargo xtask bench`.
 
@@ -20,10 +20,10 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 16;
-const EACH: usize = 5000;
+const OBJECTS_PER_CLIENT: usize = 5000;
 /// With its metadata, such an object takes 0.7 KB as JSON.
 const PADDING: usize = 300;
-/// The best of some runs: a shared machine can only make a run slower.
+/// The best of several runs counts: a shared machine can only make a run slower.
 const RUNS: usize = 5;
 
 #[tokio::main]
@@ -48,11 +48,11 @@ async fn run() -> f64 {
     clients.join_all().await;
     let seconds = start.elapsed().as_secs_f64();
     pocket.close();
-    (CLIENTS * EACH) as f64 / seconds
+    (CLIENTS * OBJECTS_PER_CLIENT) as f64 / seconds
 }
 
 async fn create(maps: Api<ConfigMap>, client: usize) {
-    for number in 0..EACH {
+    for number in 0..OBJECTS_PER_CLIENT {
         let map = map(&format!("object-{client}-{number}"), number);
         maps.create(&PostParams::default(), &map).await.unwrap();
     }

@@ -1,25 +1,25 @@
-//! Admission: who else is asked about a write, and what the server itself adds to it.
+//! Admission: webhooks and built-in plugins, which may change or refuse a write.
 //!
-//! Webhooks: which of them a write concerns ([`Hook::wants`]), what they are told ([`Review`]), how
-//! their answers are read ([`answer`]), and how they are reached ([`courier`]). [`Hooks`] holds those
-//! of every configuration, kept by following the store, so that a server without any asks nobody
-//! and pays for one look at a counter. Built-in plugins are functions of values in [`plugins`].
+//! Webhooks: which of them a write concerns ([`Webhook::wants`]), the review they are sent
+//! ([`Review`]), how their responses are read ([`response`]), and how they are called ([`webhook_client`]).
+//! [`Webhooks`] holds the webhooks of every configuration and follows the store, so that a server
+//! without webhooks only checks a counter. Built-in plugins are functions of values in [`plugins`].
 //!
 //! May use everything below `rest`. Nothing here reads the store, the clock or randomness; only
-//! [`courier`] waits for anybody.
+//! [`webhook_client`] does I/O.
 
-pub mod answer;
-pub mod ask;
+pub mod attributes;
 mod backend;
-pub mod courier;
 mod hook;
 mod hooks;
 pub mod plugins;
+pub mod response;
 mod review;
+pub mod webhook_client;
 
-pub use ask::{Ask, Operation, Place};
+pub use attributes::{GroupVersionResource, Operation, WriteAttributes};
 pub use backend::endpoint;
-pub use courier::{Connection, Courier, Destination, Dial, Tcp};
-pub use hook::{Backend, Hook, ReviewVersion};
-pub use hooks::{Hooks, Phase};
-pub use review::{KindName, Review, sent};
+pub use hook::{Backend, ReviewVersion, Webhook};
+pub use hooks::{Phase, Webhooks};
+pub use review::{GroupVersionKind, Review, sent};
+pub use webhook_client::{Connection, Destination, Dial, Tcp, WebhookClient};

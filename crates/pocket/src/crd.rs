@@ -1,6 +1,6 @@
-//! Custom resource definitions: what they may say, and what they make of the objects they define.
+//! Custom resource definitions: their validation, and how they apply to the objects they define.
 //!
-//! Everything here is pure: a definition is read once into a [`Definition`], and its objects are
+//! Everything here is pure: a definition is parsed once into a [`Definition`], and its objects are
 //! pruned, defaulted and validated as values. It may use `schema` and `status`, and nothing else.
 //! The invariant: a definition that passed review compiles, and no rule in it can run without end.
 
@@ -19,5 +19,7 @@ mod tests;
 pub mod validate;
 
 pub use accept::{NameConflict, accept, begin_removal, propose};
-pub use definition::{Definition, Names, PrinterColumn, Scale, Scope, Version};
+pub use definition::{
+    Definition, DefinitionVersion, PrinterColumn, ResourceNames, ResourceScope, ScaleSubresource,
+};
 pub use path::Path;

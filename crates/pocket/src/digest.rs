@@ -1,8 +1,8 @@
 //! Digests of content: the same on every machine and in every release, and different when the
 //! content is.
 //!
-//! They name versions of documents to caches (ETags, `?hash=`). They are no proof against a forger
-//! and guard nothing.
+//! They identify versions of documents for caches (ETags, `?hash=`). They are not cryptographic: do
+//! not use them for security.
 
 use std::{fmt, io};
 
@@ -25,7 +25,7 @@ impl Digest {
         Self::default().with(bytes)
     }
 
-    /// The digest of what came before and then `bytes`.
+    /// Appends `bytes` to the digested content.
     pub fn with(mut self, bytes: impl AsRef<[u8]>) -> Self {
         for byte in bytes.as_ref() {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(PRIME);
@@ -33,7 +33,7 @@ impl Digest {
         self
     }
 
-    /// As an ETag header says it: in quotes.
+    /// The ETag header: the digest in quotes.
     pub fn etag(self) -> String {
         format!("\"{self}\"")
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Lets a serializer write into the digest without making the text.
+/// Lets a serializer write into the digest without building the text.
 impl io::Write for Digest {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         *self = self.with(bytes);

@@ -1,8 +1,9 @@
-//! What the server serves, as clients discover it.
+//! Discovery: the documents that list what the server serves.
 //!
 //! The input is neutral: [`Group`]s with versions and resources, built-in and custom alike, put
-//! together and in order by [`gather()`]. The facts about built-in resources come from `data/discovery.json`
-//! ([`builtin()`]). Rendering is pure; every document carries an ETag that follows its content.
+//! together and in order by [`gather()`]. The facts about built-in resources come from
+//! `data/discovery.json` ([`builtin()`]). Rendering is pure; every document carries an ETag that
+//! follows its content.
 
 mod builtin;
 mod documents;
@@ -22,22 +23,21 @@ pub struct Group {
     /// Such as `apps`.
     pub name: String,
     /// Served versions, the preferred one first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<DiscoveryVersion>,
 }
 
 /// One version of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct DiscoveryVersion {
     /// Such as `v1`.
     pub name: String,
-    /// What is served in it.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<ApiResource>,
 }
 
 /// One resource.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub struct ApiResource {
     /// Such as `deployments`.
     pub plural: String,
     /// Such as `deployment`.
@@ -46,7 +46,7 @@ pub struct Resource {
     pub kind: String,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
-    /// What may be done, in alphabetical order.
+    /// In alphabetical order.
     pub verbs: Vec<String>,
     /// Such as `deploy`.
     #[serde(default)]
@@ -54,26 +54,24 @@ pub struct Resource {
     /// Such as `all`.
     #[serde(default)]
     pub categories: Vec<String>,
-    /// Whether a definition made it.
+    /// Whether a custom resource definition defines it.
     #[serde(default)]
     pub custom: bool,
-    /// What hangs below an object.
     #[serde(default)]
     pub subresources: Vec<Subresource>,
 }
 
-/// Something below an object, such as `status`.
+/// A subresource, such as `status`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Subresource {
     /// Such as `scale`.
     pub name: String,
-    /// Group of the kind it speaks.
+    /// Group of the kind it serves.
     pub group: String,
-    /// Version of the kind it speaks.
+    /// Version of the kind it serves.
     pub version: String,
-    /// The kind it speaks, such as `Scale`.
+    /// The kind it serves, such as `Scale`.
     pub kind: String,
-    /// What may be done.
     pub verbs: Vec<String>,
 }
 

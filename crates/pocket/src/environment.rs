@@ -1,16 +1,14 @@
-//! What the server takes from its surroundings: time, randomness and tasks.
-//!
-//! All three are parameters so that a test can pause the clock, fix the seed and own every task.
+//! What the server takes from its environment: time, randomness and tasks.
 
 pub(crate) mod lane;
+mod poll_on_wake;
 mod rehearsal;
-mod seldom;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-pub(crate) use seldom::Seldom;
+pub(crate) use poll_on_wake::PollOnWake;
 
 /// A future that was boxed so that it fits behind a trait object.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
@@ -29,30 +27,27 @@ pub trait Entropy: Send + Sync + 'static {
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// Runs background work; every task carries a name so that a supervisor can speak of it.
+/// Runs background tasks; every task has a name for the supervisor.
 pub trait Spawn: Send + Sync + 'static {
     /// Starts `task` and returns at once.
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
 
-    /// The same for a task that does much at a time and lets every other go first.
+    /// As [`Self::spawn`], for a task that does much work at a time and should yield to all others.
     fn spawn_patient(&self, name: &'static str, task: BoxFuture<()>) {
         self.spawn(name, task);
     }
 }
 
-/// The surroundings of one server.
+/// The environment of one server.
 #[derive(Clone)]
 pub struct Environment {
-    /// Where time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Where randomness comes from.
     pub entropy: Arc<dyn Entropy>,
-    /// Where tasks go.
     pub spawner: Arc<dyn Spawn>,
 }
 
 impl Environment {
-    /// A random version 4 UUID, as the server gives to every object.
+    /// A random version 4 UUID, the uid of an object.
     pub fn uuid(&self) -> String {
         let mut bytes = [0; 16];
         self.entropy.fill(&mut bytes);

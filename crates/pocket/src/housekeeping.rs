@@ -1,13 +1,13 @@
-//! What the server does on its own: garbage collection, namespaces and definitions that end,
-//! storage that is released, objects that expire, roles that take their rules from others.
+//! The server's own controllers: garbage collection, removal of namespaces and definitions, storage
+//! protection, expiry of objects, aggregation of roles.
 //!
-//! One task follows every change of the store. Each duty is told of the change and names the
-//! objects to look at again; looking again reads the newest state and does one small thing about
-//! it, so doing it twice, or after a restart, does no harm.
+//! One task follows every change of the store. Each controller receives the change and enqueues the
+//! objects to reconcile; a reconcile reads the newest state and takes one small step, so repeating
+//! it, or running it after a restart, does no harm.
 
 mod definitions;
 mod expiry;
-mod garbage;
+mod garbage_collection;
 mod namespaces;
 mod protection;
 mod quotas;
@@ -26,17 +26,17 @@ use crate::{
 };
 
 use expiry::Expiry;
-use garbage::Graph;
+use garbage_collection::Graph;
 
-/// How many objects are worked on at a time.
-const HANDS: usize = 32;
-/// How often history and objects with a lifetime are looked at.
-const SWEEP: Duration = Duration::from_secs(10);
-/// Changes read, and objects worked on, before others get a turn.
-const BATCH: usize = 1024;
+/// Objects that are reconciled concurrently.
+const MAX_CONCURRENT_RECONCILES: usize = 32;
+/// The interval at which history and objects with a lifetime are checked.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// Changes read, and objects reconciled, before the task yields.
+const BATCH_SIZE: usize = 1024;
 
-/// The place of an object: resource and path.
-pub(crate) type Place = (Arc<str>, Arc<str>);
+/// The key of an object: resource and path.
+pub(crate) type ObjectKey = (Arc<str>, Arc<str>);
 
 /// Follows the store and keeps it tidy.
 pub(crate) struct Housekeeper {
@@ -44,10 +44,10 @@ pub(crate) struct Housekeeper {
     seen: u64,
     graph: Graph,
     expiry: Expiry,
-    /// Objects to look at.
-    queue: BTreeSet<Place>,
-    /// Objects with an owner of a kind that is not served, to look at when kinds come or go.
-    puzzles: Mutex<BTreeSet<Place>>,
+    /// Objects to reconcile.
+    queue: BTreeSet<ObjectKey>,
+    /// Objects with an owner of a kind that is not served, to reconcile when kinds come or go.
+    unknown_owners: Mutex<BTreeSet<ObjectKey>>,
 }
 
 impl Housekeeper {
@@ -57,17 +57,17 @@ impl Housekeeper {
             graph: Graph::default(),
             expiry: Expiry::default(),
             queue: BTreeSet::new(),
-            puzzles: Mutex::default(),
+            unknown_owners: Mutex::default(),
             machine,
         }
     }
 
-    /// Works until the store can no longer be written.
+    /// Runs until the store can no longer be written.
     pub(crate) async fn run(mut self) {
         self.survey();
         let mut committed = self.machine.view.store().committed();
         let clock = self.machine.environment.clock.clone();
-        let mut sweep = clock.sleep(SWEEP);
+        let mut sweep = clock.sleep(SWEEP_INTERVAL);
         loop {
             committed.borrow_and_update();
             self.follow();
@@ -75,9 +75,9 @@ impl Housekeeper {
             if self.machine.view.store().is_broken() {
                 return;
             }
-            // A busy server forgets and lets expire as well as an idle one.
+            // A busy server must trim history and expire objects as well as an idle one.
             if (&mut sweep).now_or_never().is_some() {
-                sweep = clock.sleep(SWEEP);
+                sweep = clock.sleep(SWEEP_INTERVAL);
                 self.sweep().await;
             }
             if self.caught_up() && self.queue.is_empty() {
@@ -88,7 +88,7 @@ impl Housekeeper {
                         }
                     }
                     () = &mut sweep => {
-                        sweep = clock.sleep(SWEEP);
+                        sweep = clock.sleep(SWEEP_INTERVAL);
                         self.sweep().await;
                     }
                 }
@@ -100,7 +100,8 @@ impl Housekeeper {
         self.machine.view.store().revision() <= self.seen
     }
 
-    /// Looks at everything once: at the start, and when history ran away.
+    /// Enqueues every object: at the start, and when the history was compacted past the task's
+    /// position.
     fn survey(&mut self) {
         let (revision, objects) = self.machine.view.store().everything();
         self.seen = revision;
@@ -110,27 +111,32 @@ impl Housekeeper {
         let known = self.expiry.known();
         for (resource, path, object) in objects {
             let place = (resource, path);
-            let owned = self.graph.note(&place, Some(&object));
+            let owned = self.graph.record(&place, Some(&object));
             if owned
                 || duties(&place, &object)
-                || self.is_homeless(&place)
+                || self.is_namespace_removed(&place)
                 || self.is_undefined(&place)
             {
                 self.queue.insert(place.clone());
             }
             if !known.contains(&object.revision()) {
                 self.expiry
-                    .note(&self.machine, &place, object.revision(), now);
+                    .record(&self.machine, &place, object.revision(), now);
             }
         }
     }
 
-    /// Takes in what happened since.
+    /// Reads the changes since the last call.
     fn follow(&mut self) {
         loop {
-            match self.machine.view.store().changes_after(self.seen, BATCH) {
+            match self
+                .machine
+                .view
+                .store()
+                .changes_after(self.seen, BATCH_SIZE)
+            {
                 Ok(events) if events.is_empty() => return,
-                Ok(events) => events.iter().for_each(|event| self.note(event)),
+                Ok(events) => events.iter().for_each(|event| self.record(event)),
                 Err(_) => {
                     self.survey();
                     return;
@@ -139,27 +145,27 @@ impl Housekeeper {
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    fn record(&mut self, event: &Event) {
         self.seen = event.revision();
         let place = (event.resource.clone(), event.path.clone());
-        // If it still puzzles, it will when it is looked at.
-        self.puzzles.get_mut().remove(&place);
+        // If the owner is still unknown, the reconcile adds it again.
+        self.unknown_owners.get_mut().remove(&place);
         let concerned = self.concerned(event);
         self.queue.extend(concerned);
-        let owned = self.graph.note(&place, event.present());
-        self.queue.extend(self.home_that_goes(&place));
-        self.queue.extend(self.perhaps_released(event));
+        let owned = self.graph.record(&place, event.present());
+        self.queue.extend(self.terminating_namespace(&place));
+        self.queue.extend(self.possibly_released(event));
         self.queue.extend(self.gathers_from(event));
         self.queue.extend(self.quotas_of(event));
         if event.present().is_none() {
-            self.graph.bury(event.object.metadata());
+            self.graph.record_removal(event.object.metadata());
             self.queue.extend(definitions::of(&event.resource));
         } else {
             self.expiry
-                .note(&self.machine, &place, event.revision(), event.at);
+                .record(&self.machine, &place, event.revision(), event.at);
         }
         if &*place.0 == definitions::BUCKET {
-            self.queue.append(self.puzzles.get_mut());
+            self.queue.append(self.unknown_owners.get_mut());
             if definitions::frees_names(event) {
                 self.queue.extend(self.unaccepted());
             }
@@ -173,30 +179,30 @@ impl Housekeeper {
         }
     }
 
-    /// Looks at everything queued, many at a time.
+    /// Reconciles everything queued, many objects at a time.
     async fn work(&mut self) {
-        let queue: Vec<Place> = std::mem::take(&mut self.queue).into_iter().collect();
+        let queue: Vec<ObjectKey> = std::mem::take(&mut self.queue).into_iter().collect();
         let keeper = &*self;
-        for batch in queue.chunks(BATCH) {
+        for batch in queue.chunks(BATCH_SIZE) {
             stream::iter(batch)
-                .for_each_concurrent(HANDS, |place| keeper.look(place))
+                .for_each_concurrent(MAX_CONCURRENT_RECONCILES, |place| keeper.reconcile(place))
                 .await;
             // In memory nothing above ever waits.
             tokio::task::yield_now().await;
         }
     }
 
-    async fn look(&self, place: &Place) {
-        let outcome = self.look_closely(place).await;
+    async fn reconcile(&self, place: &ObjectKey) {
+        let outcome = self.reconcile_object(place).await;
         if let Err(error) = outcome {
             // A conflict or a vanished object: the change that caused it is on its way here too.
-            tracing::debug!(resource = %place.0, path = %place.1, %error, "looked in vain");
+            tracing::debug!(resource = %place.0, path = %place.1, %error, "reconcile failed");
         }
     }
 
-    async fn look_closely(&self, place: &Place) -> Result<()> {
+    async fn reconcile_object(&self, place: &ObjectKey) -> Result<()> {
         let Some(object) = self.current(place) else {
-            return self.restore_furniture(place).await;
+            return self.restore_standard_object(place).await;
         };
         if self.is_undefined(place) {
             self.erase(place, &object).await;
@@ -205,20 +211,20 @@ impl Housekeeper {
         let Some(served) = self.machine.registry.by_bucket(&place.0) else {
             return Ok(());
         };
-        if self.is_homeless(place) {
+        if self.is_namespace_removed(place) {
             return self.delete(&served, &object, Propagation::Background).await;
         }
         if &*place.0 == namespaces::BUCKET {
-            self.tend_namespace(&served, place, &object).await?;
+            self.reconcile_namespace(&served, place, &object).await?;
         }
         if &*place.0 == definitions::BUCKET {
-            self.tend_definition(&served, place, &object).await?;
+            self.reconcile_definition(&served, place, &object).await?;
         }
         if &*place.0 == roles::BUCKET {
             self.machine.gather_rules(&place.1).await?;
         }
         if &*place.0 == QUOTAS {
-            self.tend_quota(&served, place, &object).await?;
+            self.reconcile_quota(&served, place, &object).await?;
         }
         if self.release(&served, place, &object).await? {
             return Ok(());
@@ -226,7 +232,7 @@ impl Housekeeper {
         self.collect(&served, place, &object).await
     }
 
-    fn current(&self, place: &Place) -> Option<Arc<Object>> {
+    fn current(&self, place: &ObjectKey) -> Option<Arc<Object>> {
         self.machine.view.store().head(&place.0, &place.1)?.object
     }
 
@@ -236,7 +242,7 @@ impl Housekeeper {
         let due = self.expiry.due(&self.machine, now);
         let keeper = &*self;
         stream::iter(due)
-            .for_each_concurrent(HANDS, |(place, revision)| async move {
+            .for_each_concurrent(MAX_CONCURRENT_RECONCILES, |(place, revision)| async move {
                 let object = keeper.current(&place);
                 if let Some(object) = object.filter(|object| object.revision() == revision) {
                     keeper.erase(&place, &object).await;
@@ -245,12 +251,13 @@ impl Housekeeper {
             .await;
     }
 
-    /// Removes an object whatever it says about its end, unless it was written meanwhile.
-    async fn erase(&self, place: &Place, object: &Object) {
+    /// Removes an object regardless of its finalizers and grace period, unless it was written
+    /// meanwhile.
+    async fn erase(&self, place: &ObjectKey, object: &Object) {
         let value = object.value();
         let now = self.machine.environment.clock.now();
         let store = self.machine.view.store();
-        // Whoever wrote it again meanwhile gave it a new lease of life.
+        // A write in the meantime renewed the object's lifetime.
         let _ = store
             .write(
                 &place.0,
@@ -262,17 +269,17 @@ impl Housekeeper {
             .await;
     }
 
-    /// Changes an object if it is still the one that was looked at.
+    /// Changes an object if it is still at the revision that was read.
     async fn amend(
         &self,
         served: &Served,
-        place: &Place,
+        place: &ObjectKey,
         seen: &Object,
         change: impl FnOnce(&mut Value),
     ) -> Result<()> {
         let mut value = seen.value();
         change(&mut value);
-        // Writing what is there already would bring us back here without end.
+        // An unchanged write would enqueue the object without end.
         if value == seen.value() {
             return Ok(());
         }
@@ -284,13 +291,13 @@ impl Housekeeper {
     }
 }
 
-/// Whether the housekeeper has something to do about an object apart from its owners.
-fn duties(place: &Place, object: &Object) -> bool {
+/// Whether an object needs a reconcile apart from its owners.
+fn duties(place: &ObjectKey, object: &Object) -> bool {
     object.metadata().deletion_timestamp.is_some()
         || &*place.0 == namespaces::BUCKET
         || &*place.0 == definitions::BUCKET
         || &*place.0 == QUOTAS
-        || namespaces::is_furniture(place)
+        || namespaces::is_standard_object(place)
 }
 
 impl fmt::Debug for Housekeeper {

@@ -1,11 +1,10 @@
-//! Who somebody is: the holder of a certificate or of a token, or nobody in particular.
+//! Authentication: the user behind a certificate or a token, or the anonymous user.
 //!
-//! Everything here takes values and gives values. The time is handed in or comes from the clock
-//! that was; objects are looked up through [`Records`]. May use `environment`,
-//! `status` and `store`.
+//! Everything here takes values and returns values. Time is a parameter or comes from the given
+//! clock; objects are looked up through [`Records`]. May use `environment`, `status` and `store`.
 //!
-//! What it keeps true: a credential that is wrong is never taken for one that is absent, and no
-//! error or log line has a credential in it.
+//! Invariants: an invalid credential is never treated as an absent one, and no error or log line
+//! contains a credential.
 
 mod accounts;
 mod certificates;
@@ -17,7 +16,7 @@ mod refused;
 mod tokens;
 mod user;
 
-pub use accounts::{Accounts, ISSUER, Records};
+pub use accounts::{AccountTokens, ISSUER, Records};
 pub use certificates::Certificates;
 pub use claims::{Claims, Reference};
 pub use credentials::{Authenticate, Credentials, Verdict};
@@ -28,19 +27,18 @@ pub use refused::Refused;
 pub use tokens::{TableError, Tokens};
 pub use user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 
-/// A user that a token was found to belong to, and for which of the audiences asked for.
+/// The user of a token, and the requested audiences that it is valid for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Who.
     pub user: User,
-    /// Before whom the token counts.
+    /// The audiences that the token is valid for.
     pub audiences: Vec<String>,
 }
 
-/// The key under which a user's extra fields say which credential was shown.
-const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+/// The key of a user's extra fields that identifies the credential used.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// What both have, in the order of the first.
+/// The elements of both lists, in the order of the first.
 fn in_common(one: &[String], other: &[String]) -> Vec<String> {
     let both = one.iter().filter(|item| other.contains(item));
     both.cloned().collect()

@@ -1,8 +1,8 @@
-//! The table of built-in kinds, with their defaults and rules.
+//! The table of built-in kinds, with their defaults and validation.
 //!
-//! Nothing outside this room knows a built-in kind by name. A kind is a row of [`table`]: which
-//! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
-//! they take values and return values, and have no client, clock or randomness inside.
+//! No module outside this one refers to a built-in kind by name. A kind is a row of [`table`]: the
+//! resource it is served as, and its [`Rules`]. The generic REST machine calls the rules; they take
+//! values and return values, and have no client, clock or randomness inside.
 
 mod address;
 mod admission_webhooks;
@@ -76,53 +76,53 @@ use crate::status::{ApiError, Problems};
 pub use definition::RULES as DEFINITION_RULES;
 pub use field_labels::{field_value, has_field_label, has_own_labels};
 pub use life::{
-    DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace,
-    furniture, namespace_remains, own_service,
+    DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, NAMESPACES, STANDARD_OBJECTS,
+    end_namespace, namespace_remains, own_service, standard_object,
 };
 pub use names::path_problem;
-pub use pod_actions::{Budget, bind, check_binding, eviction_budget, mark_evicted, tell_place};
+pub use pod_actions::{Budget, bind, check_binding, copy_topology, eviction_budget, mark_evicted};
 pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
 
-/// What a kind does differently from the generic machine.
+/// The behaviour of a kind that differs from the generic machine.
 #[derive(Clone, Copy)]
 pub struct Rules {
     /// Fills absent fields; runs on every write before validation, and must be idempotent.
     pub default: fn(&mut Value),
-    /// Sets what only the server may set on create (initial status, generated labels).
+    /// Sets the fields that only the server may set on create (initial status, generated labels).
     /// `metadata` is complete when this runs, uid and namespace included.
-    pub prepare_create: fn(&mut Value, &Moment),
-    /// Carries over from the old object what an update may not change silently.
+    pub prepare_create: fn(&mut Value, &WriteContext),
+    /// Copies from the old object the fields that an update may not change silently.
     pub prepare_update: fn(&mut Value, &Value),
-    /// Rules on the object alone; on create and on update.
+    /// Validates the object alone; on create and on update.
     pub validate: fn(&Value, &mut Problems),
-    /// Rules on a new object alone, besides those.
+    /// Additional validation of a new object alone.
     pub validate_create: fn(&Value, &mut Problems),
-    /// Rules on a change: immutable fields. Arguments: new, old.
+    /// Validates a change: immutable fields. Arguments: new, old.
     pub validate_update: fn(&Value, &Value, &mut Problems),
-    /// Rules on a change through the status subresource. Arguments: new, old.
+    /// Validates a change through the status subresource. Arguments: new, old.
     pub validate_status: fn(&Value, &Value, &mut Problems),
-    /// Texts for `Warning` headers: what is stored but not enforced, what is deprecated.
+    /// Texts for `Warning` headers: fields that are stored but not enforced, or deprecated.
     pub warnings: fn(&Value) -> Vec<String>,
-    /// More of them that are told of a new object alone.
+    /// Additional warnings for a new object.
     pub first_warnings: fn(&Value) -> Vec<String>,
-    /// Needs a look at other objects, and may change this one (allocation of addresses, checks of
+    /// Reads other objects, and may change this one (allocation of addresses, checks of
     /// references). Runs alone among the writes of its resource if that is [`Traits::exclusive`].
     /// Arguments: new, old, cluster.
     pub admit: Option<Admit>,
-    /// What is kept of an object and not shown where it is read or written whole.
-    pub veil: Option<Veil>,
+    /// Stored parts of an object that are hidden where it is read or written whole.
+    pub veil: Option<HiddenFields>,
     /// How the generic machine treats the kind.
     pub traits: Traits,
 }
 
-/// See [`Rules::veil`]. Other parts of the object, and deletes that wait, show what is kept.
+/// See [`Rules::veil`]. Reads of subresources, and deletes that wait, show the hidden parts.
 #[derive(Debug, Clone, Copy)]
-pub struct Veil {
-    /// Objects without this text have nothing to hide.
+pub struct HiddenFields {
+    /// Objects without this text have no hidden parts.
     pub mark: &'static str,
-    /// Takes out what is hidden.
+    /// Removes the hidden parts.
     pub hide: fn(&mut Value),
 }
 
@@ -131,36 +131,35 @@ pub type Admit = fn(&mut Value, Option<&Value>, &dyn Cluster) -> Result<(), ApiE
 
 /// The time of a write and the source of its random parts.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
-    /// When the write happens.
+pub struct WriteContext {
     pub now: Timestamp,
     /// Random bits for suffixes of generated names inside the object.
     pub seed: u64,
 }
 
-/// What a rule may see of the other objects.
+/// Read access to other objects, for rules.
 pub trait Cluster {
     /// One object; `namespace` is empty for cluster-scoped kinds.
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value>;
     /// All objects of a resource; in all namespaces if `namespace` is empty.
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value>;
-    /// What the embedder chose.
+    /// The embedder's settings.
     fn settings(&self) -> &Settings;
-    /// Whether nothing will be stored: what is handed out is nobody's.
+    /// Whether nothing will be stored: allocated addresses and ports stay free.
     fn is_dry_run(&self) -> bool {
         false
     }
 }
 
-/// Choices of the embedder that rules depend on.
+/// Settings of the embedder that rules depend on.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// First address and prefix length of the range that Service addresses come from.
     pub service_range: (std::net::Ipv4Addr, u8),
     /// First and last node port.
     pub node_ports: (u16, u16),
-    /// Endpoints and slices may hold loopback addresses. Off in the real server; `neap up` turns
-    /// it on, because its pods are local processes.
+    /// Endpoints and slices may hold loopback addresses. Off in kube-apiserver; `neap up` turns it
+    /// on, because its pods are local processes.
     pub loopback_endpoints: bool,
 }
 
@@ -191,41 +190,41 @@ pub struct Traits {
     pub orphan_by_default: bool,
     /// Grace period of a delete that names none; `None` for kinds that have no grace.
     pub grace: Option<Grace>,
-    /// Which names are allowed.
+    /// The syntax of names.
     pub name: NameRule,
-    /// Objects vanish this long after their last write (Events).
+    /// Objects are removed this long after their last write (Events).
     pub ttl: Option<std::time::Duration>,
-    /// The main resource's writes keep the stored status and the status subresource's writes keep
-    /// everything else.
+    /// Writes of the main resource keep the stored status, and writes of the status subresource
+    /// keep everything else.
     pub status: bool,
-    /// One write of the whole object at a time: whoever hands something out, or must be the only
-    /// one of its sort, may not do so twice at once.
+    /// Writes of the whole object are serialized: a kind that allocates something, or allows only
+    /// one object of a sort, must not do so twice at once.
     pub exclusive: bool,
-    /// What of `metadata` the status subresource may not change.
+    /// Fields of `metadata` that the status subresource may not change.
     pub status_keeps: &'static [&'static str],
-    /// What of `status` stays if a writer of it leaves it out.
+    /// Fields of `status` that stay if a write leaves them out.
     pub status_stays: &'static [&'static str],
-    /// What every answer about the kind warns of.
+    /// The warning in every response about the kind.
     pub deprecation: Option<&'static str>,
     /// Finalizers need no domain.
     pub plain_finalizers: bool,
-    /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
+    /// The validation of a new object's metadata also applies to a changed one, after the shared
+    /// validation.
     pub checks_metadata_again: bool,
-    /// The rules on a change are asked before those on the object alone.
+    /// The validation of a change runs before that of the object alone.
     pub change_first: bool,
-    /// The rules on a change of metadata are asked last.
+    /// The validation of a metadata change runs last.
     pub metadata_change_last: bool,
-    /// The kind's own rules judge values off a list, each in its place.
+    /// The kind validates its enumerations itself, each at its place in the order.
     pub judges_enums: bool,
-    /// What [`Rules::admit`] hands out is handed out before the other rules are asked, and they
-    /// judge it too.
+    /// [`Rules::admit`] runs before the other rules, which validate what it allocates too.
     pub admitted_first: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
 pub type Grace = fn(&Value, Option<i64>) -> i64;
 
-/// Which names a kind takes.
+/// The syntax of a kind's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
     /// DNS subdomain, at most 253 characters: most kinds.
@@ -236,12 +235,12 @@ pub enum NameRule {
     Rfc1035,
     /// A path segment: RBAC kinds.
     PathSegment,
-    /// A path segment that may begin like anything: whatever an object is, once it is there.
+    /// A path segment that may begin with anything: the rule for any existing object.
     Changed,
 }
 
 impl Traits {
-    /// What most kinds have: a status of its own is kept apart, nothing else is special.
+    /// The traits of most kinds: a separate status, and nothing else special.
     pub const USUAL: Self = Self {
         generation: false,
         annotations_count: false,
@@ -267,7 +266,7 @@ impl Traits {
 }
 
 impl Rules {
-    /// Rules of a kind of which only the shape is checked.
+    /// Rules of a kind of which only the schema is checked.
     pub const SHAPE_ONLY: Self = Self {
         default: |_| {},
         prepare_create: |_, _| {},
@@ -292,32 +291,31 @@ impl std::fmt::Debug for Rules {
     }
 }
 
-/// What the server does for some kinds alone.
+/// What the server does for single kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Nothing.
+pub enum KindRole {
+    /// Nothing special.
     Ordinary,
-    /// A home for others.
+    /// Contains other objects.
     Namespace,
-    /// Makes other kinds.
+    /// Defines other kinds.
     Definition,
-    /// Ranks pods; some of them belong to the server.
+    /// Ranks pods; some of its objects belong to the server.
     PriorityClass,
     /// Shared by two APIs, and not garbage collected.
     Event,
-    /// A question that is answered and never stored.
+    /// Answered and never stored.
     Review,
 }
 
-/// One built-in kind: where it is served and which rules it keeps.
+/// One built-in kind: its resource and its rules.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct BuiltinKind {
     /// API group, empty for the core group.
     pub group: &'static str,
     /// API version.
     pub version: &'static str,
     /// Plural resource name.
     pub plural: &'static str,
-    /// The rules.
     pub rules: Rules,
 }

@@ -1,51 +1,75 @@
 //! A Kubernetes API server as a library.
 //!
-//! `pocket` knows nobody: the clock, randomness and task spawning are handed to it, so the same
-//! value serves kubectl over TLS, an in-process client with no socket, and a test under a paused
-//! clock.
+//! `pocket` depends on no other crate of the project: the clock, randomness and task spawning are
+//! parameters, so the same value serves kubectl over TLS, an in-process client with no socket, and
+//! a test under a paused clock.
 //!
-//! The rooms, lowest first; each may use those above it in this list and no others:
+//! The modules, lowest first; each may use those above it in this list and no others:
 //!
-//! - [`status`]: what a refused request is told;
+//!
+//! - [`status`]: errors, as the API reports them;
 //! - [`environment`]: the clock, randomness and spawner parameters;
-//! - [`quantity`] and [`selector`]: amounts, and which objects are meant;
-//! - [`schema`]: the shape of built-in and custom objects;
+//! - [`quantity`] and [`selector`]: resource amounts, label and field selectors;
+//! - [`schema`]: the schemas of built-in and custom objects;
 //! - `store`: the revisioned store, in memory or durable;
-//! - [`identity`]: who somebody is, by certificate, by token, or as nobody in particular;
-//! - [`access`]: who may do what: roles, bindings and the decision;
+//! - [`identity`]: authentication by certificate or token;
+//! - [`access`]: authorization: roles, bindings and the decision;
 //! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
-//! - `kinds`: the table of built-in kinds, with their defaults and rules;
-//! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
-//! - `table`: what `kubectl get` prints;
-//! - `runtime`: what an embedder may add: something that runs pods;
-//! - [`admission`]: webhooks and what the server itself adds to or refuses of a write;
+//! - `kinds`: the table of built-in kinds, with their defaults and validation;
+//! - `digest`, `discovery`, `openapi`: the documents about the served kinds;
+//! - `table`: the columns of `kubectl get`;
+//! - `runtime`: the interface of an embedder's pod runtime;
+//! - [`admission`]: webhooks and built-in admission plugins;
 //! - `rest`: the generic REST machine;
-//! - `housekeeping`: garbage collection, namespaces that end, objects that expire;
+//! - `housekeeping`: garbage collection, removal of namespaces, expiry of objects;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
-pub mod access;
-pub mod admission;
-pub mod crd;
-pub mod digest;
-pub mod discovery;
+// In the order of dependencies: a module uses only those above it. `cargo xtask check` enforces it.
+
 pub mod environment;
-mod housekeeping;
-pub mod identity;
-pub mod kinds;
-pub mod openapi;
-pub mod patch;
-mod pocket;
-pub mod quantity;
-pub mod rest;
-pub mod runtime;
-pub mod schema;
+
 #[cfg(feature = "seeded")]
 pub mod seeded;
-pub mod selector;
+
 pub mod status;
+
 pub mod store;
+
+pub mod identity;
+
+pub mod selector;
+
+pub mod access;
+
+pub mod quantity;
+
+pub mod schema;
+
+pub mod crd;
+
+pub mod kinds;
+
+pub mod admission;
+
+pub mod digest;
+
+pub mod discovery;
+
 pub mod table;
+
+pub mod patch;
+
+pub mod runtime;
+
+pub mod rest;
+
+mod housekeeping;
+
+pub mod openapi;
+
 pub mod wire;
+
+mod pocket;
 
 pub use pocket::{Error, Options, Pocket, Storage};

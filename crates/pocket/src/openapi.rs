@@ -4,8 +4,8 @@
 //! schema, which query parameters its `patch` takes, and whether it takes a strategic merge patch.
 //!
 //! The index needs only [`GroupVersion::hash`], which reads a version's inputs without rendering
-//! it, so that a caller may render documents when they are first asked for. Clients keep documents
-//! on disk under the hash: it changes with the kinds, their schemas and the release.
+//! it, so that documents can be rendered lazily. Clients cache documents on disk under the hash: it
+//! changes with the kinds, their schemas and the release.
 
 mod operation;
 mod schemas;
@@ -18,24 +18,22 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::Digest;
 
-/// A kind as it is published.
+/// A published kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Published<'a> {
     /// Plural resource name.
     pub plural: &'a str,
-    /// The kind.
     pub kind: &'a str,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
-    /// Whether its objects can be patched: those that are answered and never stored cannot.
+    /// Whether its objects can be patched: kinds that are answered and never stored cannot.
     pub patched: bool,
-    /// Where its schema comes from.
-    pub schema: Source<'a>,
+    pub schema: SchemaOrigin<'a>,
 }
 
-/// Where the schema of a kind comes from.
+/// The source of a kind's schema.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub enum SchemaOrigin<'a> {
     /// A built-in kind: [`crate::schema::definitions`].
     Builtin,
     /// A custom resource: its `openAPIV3Schema`.
@@ -49,7 +47,6 @@ pub struct GroupVersion<'a> {
     pub group: &'a str,
     /// API version.
     pub version: &'a str,
-    /// The kinds.
     pub kinds: &'a [Published<'a>],
 }
 
@@ -74,7 +71,7 @@ impl GroupVersion<'_> {
         for kind in self.kinds {
             let facts = format!("\0{}\0{}\0{}\0", kind.plural, kind.kind, kind.namespaced);
             digest = digest.with(facts);
-            if let Source::Custom(schema) = kind.schema {
+            if let SchemaOrigin::Custom(schema) = kind.schema {
                 // Writing to a digest cannot fail, and a Value always serializes.
                 let _ = serde_json::to_writer(&mut digest, schema);
             }
@@ -82,7 +79,6 @@ impl GroupVersion<'_> {
         digest.to_string()
     }
 
-    /// The document.
     pub fn document(&self) -> Value {
         let mut paths = Map::new();
         let mut schemas = schemas::Collector::default();
@@ -95,7 +91,7 @@ impl GroupVersion<'_> {
             }
             schemas.add(self, kind);
         }
-        // Put together by hand, for `json!` would copy the schemas.
+        // Built by hand, because `json!` would copy the schemas.
         let mut document = json!({
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "v1.36"},
@@ -107,7 +103,7 @@ impl GroupVersion<'_> {
     }
 }
 
-/// `/openapi/v3`: where the documents are. Takes each document's path and hash.
+/// `/openapi/v3`: the index of the documents. Takes each document's path and hash.
 pub fn index(documents: impl IntoIterator<Item = (String, String)>) -> Value {
     let entry = |(path, hash): (String, String)| {
         let url = format!("/openapi/v3/{path}?hash={hash}");

@@ -1,8 +1,8 @@
-//! Changes to objects: patches of every kind, server-side apply, and who owns which field.
+//! Changes to objects: patches of every kind, server-side apply, and field ownership.
 //!
 //! Pure functions from values to values; nothing here reads the store or the clock, so that the
-//! REST machine may apply a patch again after a conflict. Whoever calls brings the time and the
-//! name of the writer. Depends on [`crate::schema`] and [`crate::status`].
+//! REST machine may apply a patch again after a conflict. The caller passes the time and the field
+//! manager. Depends on [`crate::schema`] and [`crate::status`].
 
 pub mod apply;
 mod bounds;
@@ -17,7 +17,7 @@ pub use bounds::MAX_DEPTH;
 
 use crate::status::ApiError;
 
-/// 422 in the server's generic words, for a patch that is well-formed and cannot be applied to
+/// 422 with the API's generic message, for a patch that is well-formed and cannot be applied to
 /// this object.
 fn unprocessable() -> ApiError {
     ApiError::new(

@@ -1,13 +1,13 @@
-//! The server as its embedder holds it.
+//! The server as its embedder uses it.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::{
-    access::Access,
+    access::Authorizer,
     admission::{Dial, Phase},
     environment::Environment,
     housekeeping::Housekeeper,
-    identity::{Accounts, ISSUER, SigningKey},
+    identity::{AccountTokens, ISSUER, SigningKey},
     kinds::{DEFINITIONS, Settings},
     rest::{Machine, Registry},
     runtime::PodRuntime,
@@ -19,47 +19,46 @@ use crate::{
     wire::Service,
 };
 
-/// Where objects are kept.
+/// Where objects are stored.
 #[derive(Debug)]
 pub enum Storage {
     /// In memory, the first write getting the revision after this one.
     Memory(u64),
     /// In a data folder.
     Folder(PathBuf),
-    /// On something that behaves like a folder.
+    /// On an implementation of [`Disk`].
     Disk(Box<dyn Disk>),
-    /// In a store that is open already, such as a fork of another.
+    /// In an open store, such as a fork of another.
     Store(Store),
 }
 
-/// How to start a server.
+/// Options of a server.
 pub struct Options {
     /// Clock, randomness and tasks.
     pub environment: Environment,
-    /// Where objects are kept.
     pub storage: Storage,
-    /// What rules depend on.
+    /// Settings that rules depend on.
     pub settings: Settings,
-    /// How much history is kept.
     pub retention: Retention,
-    /// Something that runs pods.
+    /// The pod runtime, if there is one.
     pub runtime: Option<Arc<dyn PodRuntime>>,
-    /// The certificate authority, in PEM, that every namespace is told of.
+    /// The certificate authority, in PEM, that is published in every namespace.
     pub root_ca: Option<String>,
-    /// How webhooks are reached; over TCP if nothing is said.
+    /// How webhooks are called; over TCP by default.
     pub dial: Option<Arc<dyn Dial>>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
-    /// Host and port where others find the server; `port` of this machine if nothing is said.
+    /// Host and port where clients reach the server; `port` of this machine by default.
     pub advertised: Option<String>,
-    /// Who makes the tokens of service accounts.
+    /// The issuer of service account tokens.
     pub issuer: String,
-    /// What signs them; without one, a key that lasts as long as the server is made when needed.
+    /// The key that signs them; by default a key that lasts as long as the server is generated when
+    /// needed.
     pub signing_key: Option<SigningKey>,
 }
 
 impl Options {
-    /// A server in memory with nothing special about it.
+    /// A server in memory with default options.
     pub fn new(environment: Environment) -> Self {
         Self {
             environment,
@@ -83,8 +82,8 @@ pub enum Error {
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] journal::Error),
-    /// The first objects could not be made.
-    #[error("the first objects could not be created")]
+    /// The initial objects could not be created.
+    #[error("the initial objects could not be created")]
     Bootstrap(#[source] ApiError),
 }
 
@@ -96,7 +95,7 @@ pub struct Pocket {
 }
 
 impl Pocket {
-    /// Opens the storage, makes what every cluster has and starts housekeeping.
+    /// Opens the storage, creates the objects that every cluster has and starts housekeeping.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let environment = options.environment;
         let lent = matches!(options.storage, Storage::Store(_));
@@ -114,16 +113,16 @@ impl Pocket {
         let mut opening = Opening((!lent).then(|| store.clone()));
         let registry = Arc::new(Registry::built_in(options.runtime.is_some()));
         let served = registry.clone();
-        // With the commit and not after the request: whoever asked may be gone by then.
+        // Runs with the commit and not after the request, whose client may be gone by then.
         let follower = move |change, definition: &Object| served.follow(change, definition);
         store.follow(DEFINITIONS, Box::new(follower));
-        let access = Access::default();
+        let access = Authorizer::default();
         access.follow(&store);
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
             .with_access(access)
             .with_root_ca(options.root_ca.map(Into::into))
-            .with_accounts(Accounts::new(options.issuer, options.signing_key))
+            .with_accounts(AccountTokens::new(options.issuer, options.signing_key))
             .with_dial(options.dial);
         for phase in Phase::ALL {
             let hooks = machine.hooks.clone();
@@ -147,12 +146,12 @@ impl Pocket {
         Ok(Self { machine, service })
     }
 
-    /// The server as a service for callers in this process, who may do everything.
+    /// The server as a service for callers in this process, who are allowed everything.
     pub fn service(&self) -> Service {
         self.service.clone()
     }
 
-    /// The same server seen through a view of its own, which may lag and be hooked.
+    /// The same server over another view of the store, which may lag and be hooked.
     pub fn service_over(&self, view: View) -> Service {
         self.service.with_machine(self.machine.with_view(view))
     }
@@ -162,18 +161,18 @@ impl Pocket {
         self.machine.view.another(hooks)
     }
 
-    /// The store itself.
+    /// The underlying store.
     pub fn store(&self) -> &Store {
         self.machine.view.store()
     }
 
-    /// Makes everything durable and ends the writer; later writes are refused.
+    /// Flushes everything to disk and stops the writer; later writes are refused.
     pub fn close(&self) {
         self.store().close();
     }
 }
 
-/// A store that is closed unless the server comes up, so that its folder can be opened again.
+/// A store that is closed unless the server starts, so that its folder can be opened again.
 struct Opening(Option<Store>);
 
 impl Drop for Opening {
@@ -209,7 +208,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(Environment::rehearsal(1));
         options.storage = Storage::Folder(folder.path().into());
-        // No address is left for the server's own service.
+        // No address is left for the server's own Service.
         options.settings.service_range.1 = 32;
         let failed = Pocket::open(options).await;
         assert!(matches!(failed, Err(Error::Bootstrap(_))), "{failed:?}");
@@ -225,7 +224,7 @@ mod tests {
             runtime.metrics().num_alive_tasks()
         };
         assert!(tasks() > 0);
-        // Housekeeping begins, and waits for something to do.
+        // Housekeeping starts, and waits for something to do.
         tokio::task::yield_now().await;
         pocket.close();
         while tasks() > 0 {

@@ -1,9 +1,9 @@
 //! Kubernetes quantities: `100m`, `1Gi`, `1e3`.
 //!
-//! A quantity is a number of billionths with the family of suffixes it was written in; it prints
-//! in the one canonical form of that family, so that equal requests are stored as equal text.
-//! Values are capped at the largest 64-bit integer, and fractions below a billionth are rounded
-//! away from zero, as the API server does.
+//! A quantity is a number of billionths with the family of suffixes it was written in; it prints in
+//! the one canonical form of that family, so that equal requests are stored as equal text. Values
+//! are capped at the largest 64-bit integer, and fractions below a billionth are rounded away from
+//! zero, as in the API server.
 
 mod parse;
 
@@ -26,17 +26,17 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// An amount of something; compared by value, whatever it was written as.
+/// An amount; compared by value, whatever its format.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
     format: Format,
 }
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not even the outline of a quantity.
+    /// The text does not match the pattern of quantities.
     #[error(
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
@@ -44,7 +44,7 @@ pub enum Error {
     /// No digits before the suffix.
     #[error("unable to parse numeric part of quantity")]
     Number,
-    /// A suffix nobody defined.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
@@ -76,12 +76,10 @@ impl Quantity {
         }
     }
 
-    /// Whether it is nothing at all.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
 
-    /// Whether it is below zero.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }

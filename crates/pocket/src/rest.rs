@@ -1,22 +1,24 @@
 //! The generic REST machine: every verb for every kind, driven by a table.
 //!
-//! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
-//! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
+//! A [`Machine`] takes a parsed [`Request`] and returns a [`Reply`]; it depends neither on HTTP
+//! bodies nor on single kinds. What differs between kinds is in the [`registry`]: a schema, rules
+//! and traits.
 
 pub(crate) mod admission;
 mod apply;
-mod booking;
+mod bearer_token;
+mod bootstrap;
 mod bulk;
 mod create;
 mod delete;
 mod escalation;
-mod first;
-mod holder;
+mod hidden_parts;
 mod incoming;
 mod list;
 mod metadata;
 mod namespace;
 mod own;
+mod ownership;
 mod patch;
 pub mod registry;
 pub(crate) mod reply;
@@ -25,17 +27,16 @@ mod request;
 mod selection;
 mod special;
 mod turns;
-mod unseen;
 mod update;
 mod watch;
 
 use std::{fmt, sync::Arc};
 
 use crate::{
-    access::Access,
-    admission::{Courier, Dial, Hooks, Tcp},
+    access::Authorizer,
+    admission::{Dial, Tcp, WebhookClient, Webhooks},
     environment::Environment,
-    identity::{Accounts, Authenticate, ISSUER},
+    identity::{AccountTokens, Authenticate, ISSUER},
     kinds::Settings,
     status::{ApiError, Result},
     store::{self, Head, Object, View},
@@ -44,7 +45,7 @@ use crate::{
 pub use crate::identity::User;
 pub use incoming::Payload;
 pub use registry::{Registry, Served};
-pub use reply::{Presentation, Reply, ReplyBody, Shown};
+pub use reply::{ObjectForm, Presentation, Reply, ReplyBody};
 pub use request::{Request, Target, Verb};
 
 pub(crate) use admission::QUOTAS;
@@ -54,7 +55,7 @@ pub(crate) use request::{is_yes, path};
 pub(crate) use turns::Turn;
 use turns::Turns;
 
-/// The server behind the wire: a view of the store and the table of what is served.
+/// The server behind the wire: a view of the store and the table of served resources.
 #[derive(Clone)]
 pub struct Machine {
     pub(crate) environment: Environment,
@@ -62,21 +63,21 @@ pub struct Machine {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
-    /// Who may do what.
-    pub(crate) access: Access,
-    /// The certificate authority, in PEM, that every namespace is told of.
+    /// Authorization.
+    pub(crate) access: Authorizer,
+    /// The certificate authority, in PEM, that is published in every namespace.
     root_ca: Option<Arc<str>>,
-    /// Webhooks, as their configurations are stored.
-    pub(crate) hooks: Arc<Hooks>,
-    /// Brings reviews to them.
-    pub(crate) courier: Arc<Courier>,
-    /// One writer at a time for resources that hand something out.
+    /// The registered webhooks.
+    pub(crate) hooks: Arc<Webhooks>,
+    /// Calls the webhooks.
+    pub(crate) webhook_client: Arc<WebhookClient>,
+    /// Serializes writes of resources that allocate something.
     turns: Arc<Turns>,
-    /// For work on many objects.
+    /// Turns for work on many objects.
     pub(crate) bulk: Bulk,
-    /// Makes tokens for service accounts, and knows them again.
-    pub(crate) accounts: Arc<Accounts>,
-    /// Knows the holders of all other credentials.
+    /// Issues and verifies service account tokens.
+    pub(crate) accounts: Arc<AccountTokens>,
+    /// Verifies all other credentials.
     pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
 }
 
@@ -88,50 +89,50 @@ impl Machine {
         registry: Arc<Registry>,
         settings: Settings,
     ) -> Self {
-        let courier = Courier::new(environment.clone(), Arc::new(Tcp));
+        let webhook_client = WebhookClient::new(environment.clone(), Arc::new(Tcp));
         Self {
             hooks: Arc::default(),
-            courier: Arc::new(courier),
+            webhook_client: Arc::new(webhook_client),
             environment,
             view,
             registry,
             settings: Arc::new(settings),
             runtime: None,
-            access: Access::default(),
+            access: Authorizer::default(),
             root_ca: None,
             turns: Arc::default(),
             bulk: Bulk::new(),
-            accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
+            accounts: Arc::new(AccountTokens::new(ISSUER.into(), None)),
             authenticator: None,
         }
     }
 
-    /// The same machine with something that runs pods.
+    /// The same machine with a pod runtime.
     #[must_use]
     pub fn with_runtime(self, runtime: Option<Arc<dyn crate::runtime::PodRuntime>>) -> Self {
         Self { runtime, ..self }
     }
 
-    /// The same machine, deciding by these roles and bindings.
+    /// The same machine with these roles and bindings.
     #[must_use]
-    pub fn with_access(self, access: Access) -> Self {
+    pub fn with_access(self, access: Authorizer) -> Self {
         Self { access, ..self }
     }
 
-    /// The same machine, telling every namespace of a certificate authority.
+    /// The same machine, publishing a certificate authority in every namespace.
     #[must_use]
     pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
         Self { root_ca, ..self }
     }
 
-    /// The same machine, making tokens in this way.
+    /// The same machine, issuing tokens with `accounts`.
     #[must_use]
-    pub fn with_accounts(self, accounts: Accounts) -> Self {
+    pub fn with_accounts(self, accounts: AccountTokens) -> Self {
         let accounts = Arc::new(accounts);
         Self { accounts, ..self }
     }
 
-    /// The same machine, knowing the holders of credentials.
+    /// The same machine with an authenticator.
     #[must_use]
     pub fn with_authenticator(&self, authenticator: Arc<dyn Authenticate>) -> Self {
         Self {
@@ -140,12 +141,15 @@ impl Machine {
         }
     }
 
-    /// The same machine, reaching webhooks in a way of the embedder's.
+    /// The same machine, calling webhooks over the embedder's connections.
     #[must_use]
     pub fn with_dial(self, dial: Option<Arc<dyn Dial>>) -> Self {
         let Some(dial) = dial else { return self };
-        let courier = Arc::new(Courier::new(self.environment.clone(), dial));
-        Self { courier, ..self }
+        let webhook_client = Arc::new(WebhookClient::new(self.environment.clone(), dial));
+        Self {
+            webhook_client,
+            ..self
+        }
     }
 
     /// The same machine over another view of the same store.
@@ -161,7 +165,7 @@ impl Machine {
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
         let deprecation: Vec<String> = served.deprecation().into_iter().collect();
-        let reply = match check_home(&served, &request) {
+        let reply = match check_namespace_scope(&served, &request) {
             Err(error) => Err(error),
             Ok(()) if request.target.subresource.is_some() => {
                 self.subresource(&request, &served).await
@@ -170,7 +174,7 @@ impl Machine {
         };
         match reply {
             Ok(reply) => Ok(reply.warned_first(deprecation)),
-            // The wire says it first, whatever is refused.
+            // The wire adds it first, whatever the error.
             Err(error) => Err(error),
         }
     }
@@ -196,7 +200,7 @@ impl Machine {
         self.reply(request, served, http::StatusCode::OK, &object)
     }
 
-    /// The object a request is about, as the view sees it.
+    /// The object of a request, as the view sees it.
     pub(crate) async fn read(&self, request: &Request, served: &Served) -> Result<Arc<Object>> {
         if let Some(revision) = request.revision("get")? {
             self.not_older_than(revision).await?;
@@ -206,12 +210,12 @@ impl Machine {
         found.ok_or_else(|| served.not_found(&request.target.name))
     }
 
-    /// The newest state of the object a write builds on, sequenced or committed.
+    /// The newest state of the object that a write builds on, sequenced or committed.
     pub(crate) fn head(&self, served: &Served, path: &str) -> Option<Head> {
         self.view.store().head(&served.resource.bucket, path)
     }
 
-    /// Waits until nobody can take back the state at `revision` any more.
+    /// Waits until the state at `revision` is committed and cannot be lost.
     pub(crate) async fn settled(&self, revision: u64) -> Result<()> {
         self.view
             .store()
@@ -220,8 +224,8 @@ impl Machine {
             .map_err(|e| broken(&e))
     }
 
-    /// Waits until nobody can take back the newest state of an object any more: who is refused
-    /// because of it must find it when looking.
+    /// Waits until the newest state of an object is committed: a client that is refused because of
+    /// it must find it.
     pub(crate) async fn settle_head(&self, served: &Served, path: &str) -> Result<()> {
         match self.head(served, path) {
             Some(head) => self.settled(head.revision).await,
@@ -229,13 +233,13 @@ impl Machine {
         }
     }
 
-    /// Waits until nobody can take back anything that was written so far: who is refused because
-    /// of other objects must find them when looking.
+    /// Waits until all writes so far are committed: a client that is refused because of other
+    /// objects must find them.
     pub(crate) async fn settle_all(&self) -> Result<()> {
         self.settled(self.view.store().sequenced()).await
     }
 
-    /// Waits for this resource's turn, if its objects are written one at a time.
+    /// Waits for this resource's turn, if its writes are serialized.
     pub(crate) async fn turn(&self, served: &Served) -> Option<Turn> {
         if !served.traits().exclusive {
             return None;
@@ -249,9 +253,9 @@ impl Machine {
     }
 }
 
-/// Over all namespaces, objects that live in one can be listed and watched, and no more. Single
-/// objects have no place there at all, which the registry has seen to.
-fn check_home(served: &Served, request: &Request) -> Result<()> {
+/// Across all namespaces, namespaced objects can only be listed and watched. The registry has
+/// refused single objects there.
+fn check_namespace_scope(served: &Served, request: &Request) -> Result<()> {
     let at_home = !served.resource.namespaced || !request.target.namespace.is_empty();
     if at_home || matches!(request.verb, Verb::List | Verb::Watch) {
         return Ok(());
@@ -259,11 +263,11 @@ fn check_home(served: &Served, request: &Request) -> Result<()> {
     Err(ApiError::method_not_allowed())
 }
 
-/// A name is one part of a path.
+/// Checks that a name is one path segment.
 fn check_segment(request: &Request) -> Result<()> {
     let name = &request.target.name;
     match crate::kinds::path_problem(name) {
-        // Nothing is served there.
+        // No resource is served at such a path.
         Some(_) if name.contains('/') => Err(registry::missing()),
         Some(why) => Err(ApiError::bad_request(format!(
             "Name parameter invalid: {name:?}: {why}"
@@ -280,7 +284,7 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// The refusal for a store that cannot take the write.
+/// The error for a store that cannot accept the write.
 pub(crate) fn broken(error: &store::Error) -> ApiError {
     match error {
         store::Error::TooLarge { .. } => ApiError::new(
@@ -288,7 +292,7 @@ pub(crate) fn broken(error: &store::Error) -> ApiError {
             "RequestEntityTooLarge",
             error.to_string(),
         ),
-        // Another server may have taken its place by the time the client asks again.
+        // Another server may have taken over by the time the client retries.
         store::Error::Broken(cause) if **cause == *store::STOPPING => ApiError {
             retry_after: Some(1),
             ..ApiError::new(

@@ -1,7 +1,7 @@
-//! What an embedder may add: something that runs pods.
+//! The interface of a pod runtime, which an embedder may add.
 //!
-//! The server stores pods; whether anything runs them is the embedder's business. Without a
-//! runtime the endpoints that need one are absent from discovery.
+//! The server stores pods; whether anything runs them is up to the embedder. Without a runtime the
+//! endpoints that need one are absent from discovery.
 
 use std::{fmt, pin::Pin};
 
@@ -21,7 +21,7 @@ use crate::{
 pub struct LogOptions {
     /// The container.
     pub container: String,
-    /// Go on as lines come.
+    /// Continue as lines are printed.
     pub follow: bool,
     /// The instance before the last restart.
     pub previous: bool,
@@ -52,15 +52,15 @@ pub struct ExecOptions {
     pub tty: bool,
 }
 
-/// A command that runs in a container, by its ends. It is to end when this is dropped.
+/// A command that runs in a container. It must end when this is dropped.
 pub struct Execution {
-    /// What it reads, if that was asked for; nothing more comes once this is dropped.
+    /// Standard input, if requested; dropping it closes it.
     pub stdin: Option<Pin<Box<dyn AsyncWrite + Send>>>,
-    /// What it prints, if that was asked for.
+    /// Standard output, if requested.
     pub stdout: Option<Pin<Box<dyn AsyncRead + Send>>>,
-    /// What it complains about, if that was asked for.
+    /// Standard error, if requested.
     pub stderr: Option<Pin<Box<dyn AsyncRead + Send>>>,
-    /// Gives its terminal another size: columns and rows.
+    /// Resizes its terminal: columns and rows.
     pub resize: Option<Box<dyn Fn(u16, u16) + Send + Sync>>,
     /// Its exit code, once it has ended.
     pub exit: BoxFuture<i32>,
@@ -75,23 +75,22 @@ impl fmt::Debug for Execution {
 /// A connection to a port of a pod.
 pub type Socket = Pin<Box<dyn ReadWrite>>;
 
-/// Can be read and written.
 pub trait ReadWrite: AsyncRead + AsyncWrite + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Send> ReadWrite for T {}
 
-/// Use of one pod or node, as `metrics.k8s.io` reports it.
+/// Usage of one pod or node, as `metrics.k8s.io` reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     /// Container name; empty for a node.
     pub container: String,
-    /// Processor time in millionths of a core.
+    /// CPU in millionths of a core.
     pub cpu_micros: u64,
     /// Memory in bytes.
     pub memory_bytes: u64,
 }
 
-/// Runs pods, or knows who does.
+/// Runs pods.
 pub trait PodRuntime: Send + Sync + 'static {
     /// The output of a container of `pod`.
     fn log(&self, pod: Value, options: LogOptions) -> BoxFuture<Result<BoxStream<'static, Bytes>>>;
@@ -102,14 +101,14 @@ pub trait PodRuntime: Send + Sync + 'static {
     /// Connects to a port of `pod`.
     fn connect(&self, pod: Value, port: u16) -> BoxFuture<Result<Socket>>;
 
-    /// What the containers of `pod` use now.
+    /// The current usage of the containers of `pod`.
     fn usage(&self, pod: Value) -> BoxFuture<Result<Vec<Usage>>>;
 
-    /// What a node uses now.
+    /// The current usage of a node.
     fn node_usage(&self, node: Value) -> BoxFuture<Result<Usage>>;
 }
 
-/// The container of `pod` that is meant by `asked`, which may be left out if there is one only.
+/// The container of `pod` that `asked` names; it may be empty if there is only one.
 pub(crate) fn container(pod: &Value, asked: &str) -> Result<String> {
     let names = |kind: &str| -> Vec<String> {
         let containers = pod["spec"][kind].as_array().into_iter().flatten();
@@ -139,7 +138,7 @@ pub(crate) fn container(pod: &Value, asked: &str) -> Result<String> {
     )))
 }
 
-/// Whether a node was found for `pod`.
+/// Whether `pod` has a node.
 pub(crate) fn is_scheduled(pod: &Value) -> bool {
     pod["spec"]["nodeName"]
         .as_str()

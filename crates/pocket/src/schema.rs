@@ -1,4 +1,4 @@
-//! The shape of objects, built-in and custom, in one representation.
+//! The schemas of objects, built-in and custom, in one representation.
 //!
 //! Patching, managed fields, defaulting, pruning, validation and OpenAPI all walk the same
 //! [`Schema`]. Nodes live in an arena ([`Schemas`]) because some built-in types refer to
@@ -6,11 +6,11 @@
 
 mod builtin;
 pub mod conform;
+mod field_path;
 pub(crate) mod go;
-mod held;
 mod limits;
 mod numbers;
-mod place;
+mod struct_fields;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,10 +18,10 @@ use serde_json::Value;
 
 pub(crate) use builtin::strings;
 pub use builtin::{OBJECT_META, builtin, definitions, of_kind};
-pub use held::{Held, Zero};
-pub use limits::{Limits, Pattern, Rule};
+pub use field_path::FieldPath;
+pub use limits::{Limits, Pattern, ValidationRule};
 pub(crate) use numbers::whole_numbers;
-pub use place::Place;
+pub use struct_fields::{StructFields, Zero};
 
 /// Index of a node in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,9 +68,9 @@ pub enum ListType {
 pub struct PatchMarks {
     /// `merge`: lists merge element by element.
     pub merge: bool,
-    /// `replace` on a map: taken as a whole.
+    /// `replace` on a map: replaced as a whole.
     pub replace: bool,
-    /// `retainKeys`: keys absent from `$retainKeys` go.
+    /// `retainKeys`: keys absent from `$retainKeys` are dropped.
     pub retain_keys: bool,
     /// The property that identifies an element of a merged list of objects.
     pub merge_key: Option<Box<str>>,
@@ -83,7 +83,7 @@ pub struct Node {
     pub ty: Type,
     /// `format`, such as `int32` or `date-time`.
     pub format: Option<Box<str>>,
-    /// Whether `null` is a value of its own and not an absence.
+    /// Whether `null` is a value of its own and not the same as absent.
     pub nullable: bool,
     /// Unknown properties are kept.
     pub preserve_unknown: bool,
@@ -91,17 +91,16 @@ pub struct Node {
     pub embedded_resource: bool,
     /// Named properties.
     pub properties: BTreeMap<Box<str>, NodeId>,
-    /// The schema of all other properties: this is what makes an object a map.
+    /// The schema of all other properties, for a map.
     pub additional: Option<NodeId>,
     /// The schema of list elements.
     pub items: Option<NodeId>,
-    /// Properties that must be there.
     pub required: Vec<Box<str>>,
     /// The value an absent field takes.
     pub default: Option<Value>,
     /// Merge behaviour of a list under server-side apply.
     pub list_type: ListType,
-    /// The map or struct is one value under server-side apply.
+    /// The map or struct is atomic under server-side apply.
     pub atomic_map: bool,
     /// Merge behaviour under a strategic merge patch.
     pub patch: PatchMarks,
@@ -109,8 +108,8 @@ pub struct Node {
     pub enumeration: Vec<Value>,
     /// Limits on values; only custom resources have them.
     pub limits: Option<Box<Limits>>,
-    /// How a real server holds the fields; only built-in types have it.
-    pub held: Option<&'static Held>,
+    /// How kube-apiserver holds the fields; only built-in types have it.
+    pub held: Option<&'static StructFields>,
 }
 
 /// An arena of schema nodes.
@@ -121,14 +120,14 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Adds a node and returns where it is.
+    /// Adds a node and returns its id.
     pub fn add(&mut self, node: Node) -> NodeId {
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(node);
         id
     }
 
-    /// Replaces the node at `id`; used to tie the knot of recursive types.
+    /// Replaces the node at `id`; used for recursive types.
     pub fn set(&mut self, id: NodeId, node: Node) {
         self.nodes[id.0 as usize] = node;
     }
@@ -183,7 +182,7 @@ impl Node {
     }
 }
 
-/// A node together with the arena it lives in.
+/// A node together with its arena.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema<'a> {
     set: &'a Schemas,
@@ -191,18 +190,16 @@ pub struct Schema<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// The node itself.
     pub fn node(self) -> &'a Node {
         &self.set.nodes[self.id.0 as usize]
     }
 
-    /// Where the node is in its arena.
     pub fn id(self) -> NodeId {
         self.id
     }
 
-    /// Whether this is a built-in type, which a Kubernetes server holds as a struct: a struct
-    /// inside it is there, empty, before anybody set it.
+    /// Whether this is a built-in type, which kube-apiserver holds as a struct: a struct inside it
+    /// exists, empty, before any client sets it.
     pub fn is_builtin(self) -> bool {
         std::ptr::eq(self.set, builtin())
     }
@@ -212,7 +209,7 @@ impl<'a> Schema<'a> {
         self.set.at(id)
     }
 
-    /// The schema of a named property, not looking at `additional`.
+    /// The schema of a named property, ignoring `additional`.
     pub fn property(self, name: &str) -> Option<Schema<'a>> {
         self.node().properties.get(name).map(|&id| self.set.at(id))
     }

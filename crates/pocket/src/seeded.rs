@@ -1,14 +1,14 @@
-//! A mistake that the trial is tried with. What it is, and who has to notice, is in
-//! `crates/faults/seeded.toml`.
+//! A deliberate mistake that the trial is checked with. `proof/campaign/seeded.toml` describes it
+//! and what must detect it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How the table calls it.
+/// Its name in that table.
 pub const NAME: &str = "last-of-batch-lost";
 
 static PLANTED: AtomicBool = AtomicBool::new(false);
 
-/// Has the server make the mistake from now on, or no longer.
+/// Turns the mistake on or off.
 pub fn plant(planted: bool) {
     PLANTED.store(planted, Ordering::Relaxed);
 }

@@ -1,6 +1,6 @@
-//! Label and field selectors: which objects a list, a watch or a workload means.
+//! Label and field selectors: which objects a list, a watch or a workload selects.
 //!
-//! Both are parsed once per request and then asked about many objects, so matching borrows and
+//! Both are parsed once per request and then matched with many objects, so matching borrows and
 //! never allocates. Text from outside is bounded in length and in the number of requirements.
 //! Depends on [`crate::status`] alone.
 
@@ -15,10 +15,10 @@ pub use label::{LabelSelector, Operator, Requirement};
 
 use crate::status::{ApiError, Result};
 
-/// The longest selector text that is read.
+/// Bytes of a selector, at most.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
-/// The most requirements one selector may have.
+/// Requirements of one selector, at most.
 pub const MAX_REQUIREMENTS: usize = 1000;
 
 fn bounded(text: &str) -> Result<()> {

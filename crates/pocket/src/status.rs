@@ -1,7 +1,7 @@
-//! What a refused request is told: the `Status` object, its reasons and its causes.
+//! Errors as the API reports them: the `Status` object, its reasons and its causes.
 //!
-//! Every room reports a refusal as an [`ApiError`], so that message, reason, code and details are
-//! decided where the refusal is understood and not where it is written to the wire.
+//! Every module reports an error as an [`ApiError`], so that message, reason, code and details are
+//! decided where the error arises and not where it is written to the wire.
 
 mod field;
 mod json;
@@ -19,22 +19,22 @@ pub struct Cause {
     pub reason: String,
     /// For people.
     pub message: String,
-    /// The path of the field, when there is one.
+    /// The path of the field, if there is one.
     pub field: String,
 }
 
-/// The object a refusal is about: `details.group`, `details.kind`, `details.name`.
+/// The object of an error: `details.group`, `details.kind`, `details.name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
     /// API group, empty for the core group.
     pub group: String,
-    /// Plural resource name; the kind's name in answers with reason `Invalid`.
+    /// Plural resource name; the kind's name in errors with reason `Invalid`.
     pub kind: String,
     /// Object name, empty for a collection.
     pub name: String,
 }
 
-/// A refusal, ready to be answered as a `Status`.
+/// An error, ready to be sent as a `Status`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -44,7 +44,7 @@ pub struct ApiError {
     pub reason: &'static str,
     /// `status.message`.
     pub message: String,
-    /// What it is about, if anything.
+    /// The object it is about, if there is one.
     pub subject: Option<Subject>,
     /// `details.uid`.
     pub uid: Option<String>,
@@ -54,17 +54,16 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// `metadata.continue`: the 410 of an expired continue token offers a fresh one.
     pub continue_token: Option<String>,
-    /// The whole `Status`, where somebody else wrote it: a webhook that refuses.
+    /// The whole `Status`, where another server wrote it: a webhook that refuses.
     pub verbatim: Option<Box<Value>>,
-    /// Texts for `Warning` headers: what was noticed before it was refused.
+    /// Texts for `Warning` headers: warnings collected before the error.
     pub warnings: Vec<String>,
 }
 
-/// The short form of the result of anything that may be refused.
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
-    /// A refusal with this code, reason and message, about nothing in particular.
+    /// An error with this code, reason and message, and no subject.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -80,19 +79,19 @@ impl ApiError {
         }
     }
 
-    /// 500 without a reason: a failure that the API has no word for.
+    /// 500 without a reason: a failure that the API has no reason for.
     pub fn failure(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
-    /// The same refusal with what was noticed before it.
+    /// The same error with the warnings collected before it.
     #[must_use]
     pub fn warned(mut self, warnings: &[String]) -> Self {
         self.warnings.extend_from_slice(warnings);
         self
     }
 
-    /// The same refusal, about `group`/`kind` `name`.
+    /// The same error, about `group`/`kind` `name`.
     #[must_use]
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         self.subject = Some(Subject {
@@ -103,7 +102,7 @@ impl ApiError {
         self
     }
 
-    /// The same refusal with one more cause.
+    /// The same error with one more cause.
     #[must_use]
     pub fn caused_by(mut self, reason: &str, field: &str, message: impl Into<String>) -> Self {
         self.causes.push(Cause {
@@ -114,7 +113,7 @@ impl ApiError {
         self
     }
 
-    /// 400: the request cannot be understood.
+    /// 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
@@ -186,7 +185,7 @@ impl ApiError {
             .caused_by("", "", why)
     }
 
-    /// The `Status` object of this refusal.
+    /// The `Status` object of this error.
     pub fn to_value(&self) -> Value {
         if let Some(status) = &self.verbatim {
             return (**status).clone();

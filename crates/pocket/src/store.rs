@@ -1,16 +1,17 @@
 //! The revisioned store: every object of every resource, and the recent history of their changes.
 //!
 //! One counter numbers all writes. A write is *sequenced* when it has its revision and *committed*
-//! when it can no longer be lost; only committed writes are read, listed or watched, so nobody acts
-//! on a change that a power cut could take back. In memory the two moments are one. With a data
-//! folder, everything that was sequenced meanwhile is made durable with one sync, then committed in
-//! order: by a thread of its own in a crowd, by the writer itself when it is alone.
+//! when it can no longer be lost; only committed writes are read, listed or watched, so no client
+//! acts on a change that a power cut could take back. In memory a write is committed when it is
+//! sequenced. With a data folder, everything that was sequenced meanwhile is made durable with one
+//! sync, then committed in order: by a thread of its own under concurrent writes, by the requesting
+//! task itself when it writes alone.
 //!
-//! Watchers own no queue: each keeps a place in the shared history and is woken when there is
+//! Watchers own no queue: each keeps a position in the shared history and is woken when there is
 //! more. The history is bounded in bytes and in time, so a watcher that never reads costs nothing
-//! and is told that its place expired.
+//! and gets an error that its position expired.
 //!
-//! This room knows nothing of kinds: a resource is a name, an object is JSON with a revision.
+//! This module does not depend on kinds: a resource is a name, an object is JSON with a revision.
 
 mod durable;
 mod history;
@@ -32,23 +33,23 @@ use tokio::sync::{oneshot, watch as wake};
 
 pub use history::{Change, Event};
 pub use object::{Metadata, Object, Owner, encode};
-pub use state::{Head, Page, Range};
-pub use view::{Access, Flow, Hooks, View};
+pub use state::{Head, KeyRange, Page};
+pub use view::{Access, Flow, HookFuture, Hooks, View};
 pub use watch::Cursor;
 
 use state::State;
 
 /// See [`Store::follow`].
 pub type Follower = Box<dyn Fn(Change, &Object) + Send + Sync>;
-/// Why nothing more can be written after an orderly end.
+/// Why writes are refused after an orderly shutdown.
 pub(crate) const STOPPING: &str = "the server is stopping";
 
 /// How much history is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
-    /// At most this many bytes of events, objects included.
+    /// Bytes of events, objects included, at most.
     pub bytes: usize,
-    /// At most this long.
+    /// Age of events, at most.
     pub age: Duration,
 }
 
@@ -61,9 +62,9 @@ impl Default for Retention {
     }
 }
 
-/// The most bytes an object may take, encoded. One object must fit the journal and every answer
-/// and watch event that shows it.
-pub const LARGEST_OBJECT: usize = 3 << 20;
+/// Bytes of an encoded object, at most. One object must fit the journal and every response and
+/// watch event that shows it.
+pub const MAX_OBJECT_BYTES: usize = 3 << 20;
 
 /// What a write expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,37 +87,37 @@ pub enum Put<'a> {
 /// Why the store refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The object is not what the write expected; somebody was faster.
+    /// The object is not what the write expected: a concurrent write was first.
     #[error("the object is not at the expected revision")]
     Conflict,
     /// The revision is older than the history.
     #[error("revision {asked} is older than the history, which begins at {oldest}")]
     Compacted {
-        /// What was asked for.
+        /// The requested revision.
         asked: u64,
         /// The oldest revision that can be read.
         oldest: u64,
     },
-    /// The revision has not happened yet.
+    /// The revision is newer than the newest one.
     #[error("revision {asked} is in the future; the newest is {newest}")]
     Future {
-        /// What was asked for.
+        /// The requested revision.
         asked: u64,
         /// The newest revision.
         newest: u64,
     },
-    /// The object is larger than any may be.
+    /// The object is too large.
     #[error(
         "the object takes {bytes} bytes as it is stored, more than the {limit} that are allowed"
     )]
     TooLarge {
-        /// What it takes, encoded.
+        /// Its encoded bytes.
         bytes: usize,
-        /// What it may take.
+        /// The allowed bytes.
         limit: usize,
     },
     /// The data folder can no longer be written.
-    #[error("nothing more can be written: {0}")]
+    #[error("writes are refused: {0}")]
     Broken(Arc<str>),
 }
 
@@ -129,18 +130,18 @@ pub struct Store {
 pub(crate) struct Shared {
     state: RwLock<State>,
     /// Sequenced writes on their way to disk; unused in memory.
-    queue: Mutex<durable::Queue>,
+    queue: Mutex<durable::WriteQueue>,
     queued: Condvar,
-    /// Held by whoever commits; none in memory and after the end.
-    writer: Mutex<Option<durable::Writer>>,
+    /// Held by the task or thread that commits; `None` in memory and after the end.
+    writer: Mutex<Option<durable::JournalWriter>>,
     durable: bool,
     /// The newest committed revision.
     committed: wake::Sender<u64>,
     retention: Retention,
 }
 
-/// A write that wakes no more than these steps aside for them; a crowd would keep it waiting.
-const FEW_WATCHERS: usize = 4;
+/// Watchers that a write yields to after it woke them, at most; more would keep it waiting.
+const MAX_YIELDED_WATCHERS: usize = 4;
 
 impl Store {
     /// An empty store in memory whose first write gets the revision after `revision`.
@@ -175,7 +176,7 @@ impl Store {
 
     /// Makes one change if the object is as expected, and returns once it is committed.
     ///
-    /// `now` is kept with the event so that history can expire by age.
+    /// `now` is stored with the event so that history can expire by age.
     pub async fn write(
         &self,
         resource: &str,
@@ -186,8 +187,9 @@ impl Store {
     ) -> Result<Arc<Object>, Error> {
         let (object, wait) = self.sequence(resource, path, expect, put, now)?;
         if let Some(wait) = wait {
-            if (1..=FEW_WATCHERS).contains(&self.shared.commit_here()) {
-                // They were woken on this thread, and are usually told before the writer is answered.
+            if (1..=MAX_YIELDED_WATCHERS).contains(&self.shared.commit_here()) {
+                // They were woken on this thread, and are usually served before the writer gets its
+                // response.
                 tokio::task::yield_now().await;
             }
             wait.await
@@ -223,13 +225,13 @@ impl Store {
         Ok((object, None))
     }
 
-    /// The newest state of an object, committed or not, for a write that builds on it. What is
-    /// answered from it must wait for [`Self::settled`] first.
+    /// The newest state of an object, committed or not, for a write that builds on it. A response
+    /// based on it must wait for [`Self::settled`] first.
     pub fn head(&self, resource: &str, path: &str) -> Option<Head> {
         self.shared.state.read().head(resource, path)
     }
 
-    /// The newest revision that was given, whether it is committed or not.
+    /// The newest assigned revision, committed or not.
     pub fn sequenced(&self) -> u64 {
         self.shared.state.read().sequenced
     }
@@ -239,12 +241,11 @@ impl Store {
         self.reached(|| self.revision() >= revision).await
     }
 
-    /// Returns once a commit, or something else that readers are woken for, has made `is_there`
-    /// true.
+    /// Returns once a commit, or another event that wakes readers, has made `is_there` true.
     ///
-    /// The state is looked at between wakes, never inside of one: a writer holds the state's lock
-    /// while it wakes readers, so a reader that held the wake and asked for the state would stop
-    /// both for ever.
+    /// The state is checked between wake-ups, never inside of one: a writer holds the state's lock
+    /// while it wakes readers, so a reader that held the wake-up and requested the state would
+    /// deadlock.
     pub(crate) async fn reached(&self, is_there: impl Fn() -> bool) -> Result<(), Error> {
         let mut committed = self.shared.committed.subscribe();
         loop {
@@ -260,39 +261,39 @@ impl Store {
         }
     }
 
-    /// Why nothing more can be written, if that is so.
+    /// Why writes are refused, if they are.
     pub(crate) fn broken(&self) -> Option<Arc<str>> {
         self.shared.state.read().broken.clone()
     }
 
-    /// Shows `follower` every object of a resource as if it were added now, and then each change as
-    /// it is committed: before anybody can read, watch or be told of it, and whether or not the one
-    /// who asked for it still waits.
+    /// Calls `follower` with every object of a resource as if it were added now, and then with each
+    /// change as it is committed: before any client can read or watch it, and even if the request
+    /// was cancelled.
     ///
     /// Called with the state locked, so a follower must not use the store, nor wait for a lock that
-    /// somebody holds while using it.
+    /// is held while using it.
     pub fn follow(&self, resource: &str, follower: Follower) {
         self.shared.state.write().follow(resource, follower);
     }
 
-    /// Drops history older than the retention allows; called now and then so that an idle store
-    /// lets go of it too.
+    /// Drops history older than the retention allows; called periodically so that an idle store
+    /// drops it too.
     pub fn expire(&self, now: Timestamp) {
         let age = self.shared.retention.age;
         self.shared.state.write().expire(now, age);
     }
 
-    /// Forgets all history before `revision`, as a test of slow watchers wants it.
+    /// Drops all history before `revision`, for tests of slow watchers.
     pub fn compact(&self, revision: u64) {
         self.shared.state.write().compact(revision);
     }
 
-    /// The newest committed revision, as it moves.
+    /// Notifies of the newest committed revision.
     pub fn committed(&self) -> wake::Receiver<u64> {
         self.shared.committed.subscribe()
     }
 
-    /// Whether nothing more can be written.
+    /// Whether writes are refused.
     pub fn is_broken(&self) -> bool {
         self.broken().is_some()
     }
@@ -310,7 +311,7 @@ impl Store {
     }
 
     /// All committed objects at one revision: resource, path, object.
-    pub fn everything(&self) -> (u64, Vec<Placed>) {
+    pub fn everything(&self) -> (u64, Vec<LocatedObject>) {
         let state = self.shared.state.read();
         (state.committed, state.live())
     }
@@ -318,32 +319,31 @@ impl Store {
     /// The committed objects of a resource, in one namespace if it is not empty.
     pub fn objects(&self, resource: &str, namespace: &str) -> Vec<(Arc<str>, Arc<Object>)> {
         let state = self.shared.state.read();
-        let range = Range::of(namespace);
+        let range = KeyRange::of(namespace);
         state.page(resource, &range, state.committed).objects
     }
 
     /// The newest states of a resource's objects, committed or not, in key order and in one
-    /// namespace if it is not empty. As with [`Self::head`], what is answered from them must wait.
+    /// namespace if it is not empty. As with [`Self::head`], responses based on them must wait.
     pub fn heads(&self, resource: &str, namespace: &str) -> Vec<Arc<Object>> {
         self.shared.state.read().heads(resource, namespace)
     }
 
-    /// The objects of a resource of which the newest state is sequenced and not yet committed.
+    /// The objects of a resource whose newest state is sequenced and not yet committed.
     pub fn pending(&self, resource: &str) -> Vec<Arc<Object>> {
         self.shared.state.read().pending(resource)
     }
 
-    /// How many objects a resource has.
     pub fn count(&self, resource: &str) -> usize {
         self.shared.state.read().count(resource)
     }
 
-    /// The whole kept history in order.
+    /// The whole retained history in order.
     pub fn export_history(&self) -> Vec<Arc<Event>> {
         self.shared.state.read().history().cloned().collect()
     }
 
-    /// A store in memory with the same objects, history and revision, going its own way from here.
+    /// A store in memory with the same objects, history and revision, independent from here on.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.shared.state.read().fork();
@@ -351,8 +351,8 @@ impl Store {
     }
 }
 
-/// An object with its resource and its path there.
-pub type Placed = (Arc<str>, Arc<str>, Arc<Object>);
+/// An object with its resource and path.
+pub type LocatedObject = (Arc<str>, Arc<str>, Arc<Object>);
 
 type Waiter = oneshot::Receiver<Result<(), Error>>;
 

@@ -1,11 +1,11 @@
-//! What `kubectl get` prints: `meta.k8s.io/v1` Tables.
+//! Tables (`meta.k8s.io/v1`), which `kubectl get` prints.
 //!
 //! A [`Printer`] is chosen once per resource and turns objects into rows. Column names of built-in
-//! kinds are data (`data/columns.json`); what goes into the cells is code in the words that kubectl
-//! users know. Kinds without columns of their own print a name and an age.
+//! kinds are data (`data/columns.json`); the cells are computed in code, as kube-apiserver does.
+//! Kinds without columns of their own print a name and an age.
 //!
-//! Everything here is pure: the time comes in as a parameter. A printer never fails: objects are
-//! shown as far as they can be read.
+//! Everything here is pure: the time is a parameter. A printer never fails: objects are shown as
+//! far as they can be read.
 
 mod access;
 mod age;
@@ -26,20 +26,18 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use age::human_duration;
-pub use columns::Definition;
+pub use columns::ColumnDefinition;
 pub use custom::Column;
 
 const META: &str = "meta.k8s.io/v1";
 
-/// What goes into a row beside its cells (`includeObject`).
+/// What a row contains beside its cells (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Include {
-    /// Nothing.
     None,
     /// The object's metadata, as `PartialObjectMetadata`.
     #[default]
     Metadata,
-    /// The whole object.
     Object,
 }
 
@@ -49,14 +47,14 @@ type Cells = fn(&Value, Timestamp) -> Vec<Value>;
 /// Prints the objects of one resource.
 #[derive(Debug)]
 pub struct Printer {
-    columns: Vec<Definition>,
-    source: Source,
-    /// Whether rows say that their object is done.
+    columns: Vec<ColumnDefinition>,
+    source: CellSource,
+    /// Whether rows of finished objects have a condition.
     completes: bool,
 }
 
 #[derive(Debug)]
-enum Source {
+enum CellSource {
     Builtin(Cells),
     Custom(Vec<Column>),
 }
@@ -67,12 +65,12 @@ impl Printer {
         match columns::published(group, version, plural) {
             Some(columns) => Self {
                 columns: columns.to_vec(),
-                source: Source::Builtin(builtin_cells(group, version, plural)),
+                source: CellSource::Builtin(builtin_cells(group, version, plural)),
                 completes: (group, plural) == ("", "pods"),
             },
             None => Self {
-                columns: vec![Definition::name(), Definition::age()],
-                source: Source::Builtin(name_and_age),
+                columns: vec![ColumnDefinition::name(), ColumnDefinition::age()],
+                source: CellSource::Builtin(name_and_age),
                 completes: false,
             },
         }
@@ -90,24 +88,24 @@ impl Printer {
         }
         let declared = columns.iter().map(|column| column.definition.clone());
         Self {
-            columns: std::iter::once(Definition::name())
+            columns: std::iter::once(ColumnDefinition::name())
                 .chain(declared)
                 .collect(),
-            source: Source::Custom(columns),
+            source: CellSource::Custom(columns),
             completes: false,
         }
     }
 
     /// The columns, wide ones included.
-    pub fn columns(&self) -> &[Definition] {
+    pub fn columns(&self) -> &[ColumnDefinition] {
         &self.columns
     }
 
     /// One cell for each column.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match &self.source {
-            Source::Builtin(cells) => cells(object, now),
-            Source::Custom(columns) => {
+            CellSource::Builtin(cells) => cells(object, now),
+            CellSource::Custom(columns) => {
                 let rest = columns.iter().map(|column| column.cell(object, now));
                 std::iter::once(read::name(object)).chain(rest).collect()
             }
@@ -150,7 +148,10 @@ impl Printer {
     /// A table without its rows.
     pub fn frame(&self, metadata: Value, with_columns: bool) -> Value {
         let definitions = if with_columns {
-            self.columns.iter().map(Definition::to_value).collect()
+            self.columns
+                .iter()
+                .map(ColumnDefinition::to_value)
+                .collect()
         } else {
             Value::Null
         };
@@ -172,7 +173,7 @@ pub fn partial(object: &Value) -> Value {
     ])
 }
 
-/// Unlike `json!`, takes its values without copying them.
+/// Unlike `json!`, moves its values without copying them.
 fn object_of<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
     Value::Object(entries.collect())

@@ -1,6 +1,6 @@
-//! What crosses the wire: HTTP, content negotiation, the encodings of bodies, TLS.
+//! HTTP, content negotiation, the encodings of bodies, TLS.
 //!
-//! May use every other room; no other room uses it.
+//! May use every other module; no other module uses it.
 
 mod authenticate;
 mod authorize;

@@ -1,13 +1,13 @@
-//! Starts the Jobs of a CronJob when their time has come.
+//! Starts the Jobs of a CronJob at their scheduled times.
 //!
-//! A Job is named by its minute, so each time is started once, whatever happens between making the
-//! Job and writing that it was made. Of the times that were missed only the last is made up for.
-//! Jobs that are over are kept as history, as many as are asked for.
+//! A Job is named after its scheduled minute, so each time is started once, whatever happens
+//! between creating the Job and writing the status. Of missed times only the last is started.
+//! Finished Jobs remain as history, up to the specified limits.
 
+mod controller;
 mod decide;
-mod run;
+mod schedule;
 #[cfg(test)]
 mod tests;
-mod times;
 
-pub use self::run::service;
+pub use self::controller::component;

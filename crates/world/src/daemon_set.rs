@@ -1,15 +1,15 @@
-//! Keeps a pod on every node that fits a DaemonSet.
+//! Keeps a pod on every node that matches a DaemonSet.
 //!
-//! A node gets its pod whether or not it is ready or under pressure; what keeps a pod away is the
-//! template's own selector and affinity, and taints that it does not tolerate. A new template
-//! reaches the nodes a few at a time, those first where the pod does not work anyway.
+//! A node gets its pod whether or not it is ready or under pressure; only the template's own
+//! selector and affinity, and taints that it does not tolerate, exclude a node. A new template
+//! reaches the nodes a few at a time, first those whose pod is unavailable anyway.
 
+mod controller;
 mod decide;
 mod node;
 mod pod;
-mod roll;
-mod run;
+mod rollout;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

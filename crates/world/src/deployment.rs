@@ -1,21 +1,21 @@
-//! Keeps a Deployment's pods at its template, by ReplicaSets: one for each template it has had.
+//! Keeps a Deployment's pods at its template, with one ReplicaSet for each template it has had.
 //!
-//! The set of the present template grows while the others shrink, within the room that the strategy
-//! leaves; sets of former templates are kept, empty, as the revisions one can go back to. A
-//! Deployment that is paused, or whose wished number has changed, only spreads its pods over the
-//! sets it has.
+//! The ReplicaSet of the current template grows while the others shrink, within the limits of the
+//! strategy; empty ReplicaSets of former templates remain as the revisions to roll back to. A
+//! Deployment that is paused, or whose replica count has changed, only spreads its pods over the
+//! ReplicaSets it has.
 
 mod annotation;
 mod condition;
+mod controller;
 mod decide;
 mod history;
-mod roll;
-mod run;
+mod replica_sets;
+mod rollout;
 mod scale;
-mod sets;
 mod size;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

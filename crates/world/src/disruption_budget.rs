@@ -1,13 +1,13 @@
-//! Says how many pods of a PodDisruptionBudget may be taken away now.
+//! Reports how many pods of a PodDisruptionBudget may be disrupted now.
 //!
-//! The answer is in the budget's status, where an eviction looks and notes whom it has taken, so
-//! that two of them do not both take the last that may go.
+//! The number is in the budget's status, where an eviction reads it and records the pod it evicts,
+//! so that two evictions do not both take the last pod allowed.
 
+mod controller;
 mod decide;
-mod owners;
-mod run;
-mod several;
+mod multiple_budgets;
+mod pod_controllers;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

@@ -1,12 +1,13 @@
-//! Keeps the EndpointSlices of a Service true: which pods answer for it, where, and how they are.
+//! Keeps the EndpointSlices of a Service up to date: its pods, their addresses and ports, and their
+//! conditions.
 //!
-//! Pods that name their ports alike share slices of at most a hundred. A pod stays in the slice in
-//! which it is, so that a change is a write to few of them. A Service without pods has one slice
-//! that is empty; one without a selector is left to whoever wrote it.
+//! Pods with the same port numbers share slices of at most a hundred endpoints. A pod stays in its
+//! slice, so that a change writes few slices. A Service without pods has one empty slice; the
+//! slices of a Service without a selector are not touched.
 
+mod controller;
 mod decide;
-mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

@@ -1,12 +1,12 @@
-//! Keeps the Endpoints of a Service true, for those who still read them.
+//! Keeps the Endpoints of a Service up to date, for clients that still read them.
 //!
-//! They say the same as EndpointSlices in one object and fewer words: an address is ready or not,
-//! and a pod on its way out is not told of. A Service without a selector is left to whoever wrote
-//! it.
+//! They contain the same as EndpointSlices in one object with less detail: an address is ready or
+//! not, and a pod that is being deleted is left out. The Endpoints of a Service without a selector
+//! are not touched.
 
+mod controller;
 mod decide;
-mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

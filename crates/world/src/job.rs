@@ -1,19 +1,20 @@
-//! Runs the pods of a Job until enough of them succeeded, or too many failed.
+//! Runs the pods of a Job until enough of them have succeeded or too many have failed.
 //!
-//! A pod that ended is counted once, whatever happens to it or to us meanwhile: it has a finalizer
-//! until the Job's status names it, and is named there until the finalizer is off; only then is it
-//! a number. A Job that is over says so in two steps: that it is decided, and, when none of its
-//! pods runs any more, that it is complete or has failed.
+//! A pod that ended is counted once, whatever happens to it or to the controller meanwhile: it has
+//! a finalizer until the Job's status lists its uid, and is listed there until the finalizer is
+//! removed; only then is it added to a count. A Job ends in two steps: a first condition says that
+//! its result is decided, a second one that it is complete or has failed, once none of its pods
+//! runs.
 
+mod controller;
 mod count;
 mod decide;
+mod failure_policy;
 mod indexes;
 mod pods;
-mod policy;
-mod run;
+mod result;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
-pub use self::run::service;
-pub(crate) use self::verdict::finished_at;
+pub use self::controller::component;
+pub(crate) use self::result::finished_at;

@@ -1,60 +1,79 @@
 //! What a cluster adds to its API, small enough for a laptop.
 //!
-//! The controllers here do what those of Kubernetes do, and leave behind the same objects, so that
-//! `kubectl` and Helm believe them. Each is a folder with the same plan: `decide` makes a decision
-//! of facts, as values; the controller around it reads from caches and writes through `kit`.
+//! The controllers here do what those of Kubernetes do, and leave the same objects behind, so that
+//! `kubectl` and Helm work with them. Each is a folder with the same layout: `decide` turns facts
+//! into a decision, both plain values; `controller` reads the facts from caches and writes through
+//! `kit`.
 //!
-//! This is the only crate that pretends. It knows `kit` and the Kubernetes API and nothing else of
-//! ours; no area may ask whether it is there.
+//! This is the only crate that imitates a cluster. It depends on `kit` and the Kubernetes API and
+//! on no other crate of ours; no area may check whether it is present.
 //!
 //! Invariants:
-//! - an object is made under a name that follows from what it is for, so that a controller which
-//!   was stopped anywhere makes it once;
-//! - what is deleted is named by its uid.
+//! - an object is created under a name that follows from its purpose, so that a controller which
+//!   was stopped at any point creates it once;
+//! - a delete names its object by uid.
 
-pub mod claim;
-pub mod cron_job;
-pub mod daemon_set;
-pub mod deployment;
-pub mod disruption_budget;
-pub mod endpoint_slice;
-pub mod endpoints;
-mod folder;
-pub mod job;
-pub mod node;
-pub mod node_taints;
-pub mod proxy;
-pub mod replica_set;
-pub mod scheduler;
-mod service_pods;
-pub mod stateful_set;
+// In the order of dependencies: a module uses only those above it. `cargo xtask check` enforces it.
+
+pub mod folder;
+
 mod workload;
 
-#[cfg(test)]
-mod quiet;
+mod service_pods;
+
+pub mod job;
+
+pub mod cron_job;
+
+pub mod deployment;
+
+pub mod replica_set;
+
+pub mod stateful_set;
+
+pub mod daemon_set;
+
+pub mod disruption_budget;
+
+pub mod endpoint_slice;
+
+pub mod endpoints;
+
+pub mod scheduler;
+
+pub mod node;
+
+pub mod node_taints;
+
+pub mod persistent_volume;
+
+pub mod proxy;
+
 #[cfg(test)]
 mod stage;
+#[cfg(test)]
+mod steady_state;
 
 use std::path::Path;
 
-use neap_kit::{manager::Service, site::Site, watch::Ended};
+use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
 
-/// Everything that a cluster's controllers do. What claims are given is kept in `volumes`, a folder
-/// of this machine.
-pub fn services(site: &Site, volumes: &Path) -> Result<Vec<Service>, Ended> {
+/// All controllers of a cluster. The contents of provisioned volumes are in `volumes`, a folder of
+/// this machine.
+pub fn components(context: &Context, volumes: &Path) -> Result<Vec<Component>, WatchesStopped> {
     Ok(vec![
-        claim::service(site, volumes)?,
-        claim::volumes(site, volumes)?,
-        cron_job::service(site)?,
-        daemon_set::service(site)?,
-        deployment::service(site)?,
-        disruption_budget::service(site)?,
-        endpoint_slice::service(site)?,
-        endpoints::service(site)?,
-        job::service(site)?,
-        node_taints::service(site)?,
-        replica_set::service(site)?,
-        scheduler::service(site)?,
-        stateful_set::service(site)?,
+        persistent_volume::component(context, volumes)?,
+        persistent_volume::volume_component(context, volumes)?,
+        cron_job::component(context)?,
+        daemon_set::component(context)?,
+        deployment::component(context)?,
+        disruption_budget::component(context)?,
+        endpoint_slice::component(context)?,
+        endpoints::component(context)?,
+        job::component(context)?,
+        node_taints::component(context)?,
+        replica_set::component(context)?,
+        scheduler::component(context)?,
+        stateful_set::component(context)?,
     ])
 }

@@ -1,29 +1,29 @@
-//! The node: pods as processes of this machine.
+//! The node: runs pods as processes of this machine.
 //!
-//! [`run`] looks at one pod at a time: it gathers what the pod is made of, puts its volumes in
-//! place, and starts and stops what [`pod::decide`] says. A process is started by [`launch`], in
-//! rooms of its own.
+//! [`controller`] reconciles one pod at a time: it collects the objects that the pod refers to,
+//! mounts its volumes, and starts and stops what [`pod::decide`] decides. A process is started by
+//! [`launch`], in its own namespaces.
 //!
-//! Invariant: nothing that was started outlives the node.
+//! Invariant: no process that the node started outlives it.
 
 pub mod access;
 pub mod address;
+mod container_launch;
+mod controller;
+mod downward_api;
 mod environment;
-mod family;
-mod field;
-mod gather;
-mod hosts;
+mod hosts_file;
 pub mod image;
 pub mod launch;
-mod link;
+pub mod namespace_support;
 pub mod pod;
 mod probe;
 pub mod process;
-mod recipe;
+mod process_tree;
 pub mod register;
-mod run;
-pub mod source;
-pub mod trial;
+mod service_env;
+mod source_reader;
+pub mod sources;
 pub mod volume;
 
-pub use self::run::{Access, Options, open, service};
+pub use self::controller::{Access, NodeOptions, component, component_with_access};

@@ -1,43 +1,42 @@
-//! Keeps the taints of nodes in step with what is known of them.
+//! Keeps the taints of nodes in step with their conditions and specs.
 //!
-//! A node that is not ready, or that somebody has cordoned, takes no new pods; its taints say so,
-//! and the scheduler looks at nothing else. A new Node is not ready until its kubelet has said
-//! otherwise, so without this no pod would ever be placed.
+//! A node that is not ready, or that a user has cordoned, gets no new pods: the controller taints
+//! it, and the scheduler reads only the taints. A new Node is not ready until its kubelet reports
+//! so, so without this controller no pod would ever be placed.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use neap_kit::{
     apply::Error,
+    builder::{ControllerBuilder, Tools},
+    context::Context,
     controller::Outcome,
     key::Key,
-    manager::Service,
-    site::Site,
-    watch::{Cache, Ended},
-    wiring::{Tools, Wiring},
+    manager::Component,
+    watch::{Cache, WatchesStopped},
 };
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// The controller of taints.
-pub fn service(site: &Site) -> Result<Service, Ended> {
-    let mut wiring = Wiring::new(site, "node-lifecycle-controller");
-    let nodes = wiring.kept()?;
-    let work = Work {
-        tools: wiring.tools(),
+pub fn component(context: &Context) -> Result<Component, WatchesStopped> {
+    let mut builder = ControllerBuilder::new(context, "node-lifecycle-controller");
+    let nodes = builder.primary()?;
+    let reconciler = NodeTaintReconciler {
+        tools: builder.tools(),
         nodes,
     };
-    Ok(wiring.service(work, Work::reconcile))
+    Ok(builder.build(reconciler, NodeTaintReconciler::reconcile))
 }
 
-struct Work {
+struct NodeTaintReconciler {
     nodes: Cache<Node>,
     tools: Tools,
 }
 
-impl Work {
+impl NodeTaintReconciler {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let Some(node) = self.nodes.get(&key) else {
             return Ok(Outcome::Gone);
@@ -45,13 +44,13 @@ impl Work {
         if let Some(taints) = decide(&node) {
             let mut node = (*node).clone();
             node.spec.get_or_insert_default().taints = Some(taints);
-            self.tools.hand.replace(&node).await?;
+            self.tools.writer.replace(&node).await?;
         }
-        Ok(Outcome::Settled)
+        Ok(Outcome::Done)
     }
 }
 
-/// What the taints should be, if they are not.
+/// The taints that the node should have; none if it has them.
 fn decide(node: &Node) -> Option<Vec<Taint>> {
     let spec = node.spec.as_ref();
     let there = spec.and_then(|spec| spec.taints.clone());
@@ -94,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// The keys of the taints after a look at a node with these; none if nothing is to change.
+    /// The keys of the taints after a reconcile; none if nothing changes.
     fn taints(ready: &str, cordoned: bool, there: &[&str]) -> Option<Vec<String>> {
         let there: Vec<Value> = there
             .iter()

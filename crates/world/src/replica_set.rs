@@ -1,11 +1,12 @@
-//! Keeps as many pods as a ReplicaSet asks for.
+//! Keeps the number of pods that a ReplicaSet specifies.
 //!
-//! The pods it has are its own by owner reference; pods that fit its selector and are nobody's are
-//! adopted, its own that no longer fit are released. The one to go is the one that is missed least.
+//! Its pods are those it controls by owner reference; orphaned pods that match its selector are
+//! adopted, its own that no longer match are released. When there are too many, the pod that is
+//! missed least is deleted first.
 
+mod controller;
 mod decide;
-mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

@@ -1,16 +1,16 @@
-//! Gives every pod a node that it fits on, or says why there is none.
+//! Binds every pod to a node that it fits on, or reports why there is none.
 //!
-//! A node fits if it may take pods, the pod may go there by its selector and affinity and tolerates
-//! the node's taints, its host ports are free and what it asks for is left. Pods are placed one
-//! after the other, so that two are not given the same room, and none waits for what the server says
-//! to another. A pod that fits nowhere is tried again
-//! when a node changes or a pod goes. Nobody is driven away to make room.
+//! A pod fits a node if the node is schedulable and matches the pod's selector and affinity, the
+//! pod tolerates the node's taints, its host ports are free, and its requests are still available.
+//! Pods are assigned one after the other, so that two do not get the same resources, and none waits
+//! for the API server's answer for another. An unschedulable pod is tried again when a node changes
+//! or a pod ends. There is no preemption.
 
+mod controller;
 mod decide;
 mod fit;
-mod run;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::fit::taken_port;
-pub use self::run::service;
+pub use self::controller::component;
+pub(crate) use self::fit::conflicting_host_port;

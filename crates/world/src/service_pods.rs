@@ -1,4 +1,4 @@
-//! Which pods answer for a Service, and where.
+//! The pods behind a Service, and their addresses and ports.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,29 +13,29 @@ use k8s_openapi::{
 };
 use kube::ResourceExt;
 use neap_kit::{
-    controller::Trigger,
+    controller::Enqueuer,
     key::Key,
     watch::{Cache, Change, Index},
 };
 use parking_lot::Mutex;
 
-use crate::workload::{Labelled, has_all, label, phase, readiness};
+use crate::workload::{LabelIndex, has_all, label, phase, readiness};
 
-/// On an EndpointSlice: the name of its Service.
-pub(crate) const SERVICE: &str = "kubernetes.io/service-name";
-/// When happened what endpoints were written for.
-const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// Marks endpoints of a Service without an address of its own.
-pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
+/// The label of an EndpointSlice that names its Service.
+pub(crate) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+/// The annotation with the time of the change that endpoints were written for.
+const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+/// The label of endpoints of a Service without an address of its own.
+pub(crate) const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 
 /// Finds the pods that a Service selects, and the Services that select a pod.
 #[derive(Debug, Clone)]
-pub(crate) struct Selection {
-    pods: Labelled,
+pub(crate) struct ServicePodIndex {
+    pods: LabelIndex,
     services: Index<Service>,
 }
 
-impl Selection {
+impl ServicePodIndex {
     pub(crate) fn new(pods: &Cache<Pod>, services: &Cache<Service>) -> Self {
         let by_first = |service: &Service| {
             let namespace = service.namespace().unwrap_or_default();
@@ -44,7 +44,7 @@ impl Selection {
             label.into_iter().collect()
         };
         Self {
-            pods: Labelled::new(pods),
+            pods: LabelIndex::new(pods),
             services: Index::new(services, by_first),
         }
     }
@@ -56,37 +56,37 @@ impl Selection {
         wanted.map_or_else(Vec::new, |wanted| self.pods.with(&namespace, wanted))
     }
 
-    /// Has the Services looked at that select a pod which changed, or did.
-    pub(crate) fn tell(&self, change: &Change<Pod>, trigger: &Trigger<Key>) {
-        self.tell_of(change.object(), trigger);
+    /// Enqueues the Services that select a pod which changed, or that selected it before.
+    pub(crate) fn enqueue_for_change(&self, change: &Change<Pod>, enqueuer: &Enqueuer<Key>) {
+        self.enqueue_for_pod(change.object(), enqueuer);
         if let Change::Modified { old, new } = change
             && old.labels() != new.labels()
         {
-            self.tell_of(old, trigger);
+            self.enqueue_for_pod(old, enqueuer);
         }
     }
 
-    /// Has the Services looked at that select `pod`.
-    pub(crate) fn tell_of(&self, pod: &Pod, trigger: &Trigger<Key>) {
+    /// Enqueues the Services that select `pod`.
+    pub(crate) fn enqueue_for_pod(&self, pod: &Pod, enqueuer: &Enqueuer<Key>) {
         let namespace = pod.namespace().unwrap_or_default();
         for (key, value) in pod.labels() {
             for service in self.services.get(&label(&namespace, key, value)) {
                 if selector(&service).is_some_and(|wanted| has_all(pod, wanted)) {
-                    trigger.changed(Key::of(&*service));
+                    enqueuer.enqueue(Key::of(&*service));
                 }
             }
         }
     }
 }
 
-/// When the pods of Services changed, as far as was seen.
+/// The last observed change times of Services and their pods.
 #[derive(Debug, Default)]
-pub(crate) struct Triggers {
+pub(crate) struct TriggerTimeTracker {
     seen: Mutex<HashMap<Key, BTreeMap<String, Timestamp>>>,
 }
 
-impl Triggers {
-    /// The first of what has happened since the last look: the Service was made, or a pod of it
+impl TriggerTimeTracker {
+    /// The earliest change since the last call: the creation of the Service, or a pod of it that
     /// became ready or unready.
     pub(crate) fn since(&self, service: &Service, pods: &[Arc<Pod>]) -> Option<Timestamp> {
         let of_pods = pods.iter().filter_map(|pod| {
@@ -111,18 +111,18 @@ impl Triggers {
     }
 }
 
-/// Says on endpoints that are written when happened what they are written for, so that it can be
-/// measured how long that took.
-pub(crate) fn note_trigger(meta: &mut ObjectMeta, trigger: Option<Timestamp>) {
-    let mut notes = meta.annotations.take().unwrap_or_default();
-    notes.remove(TRIGGER);
-    if let Some(time) = trigger {
-        notes.insert(TRIGGER.to_owned(), time.to_string());
+/// Annotates endpoints with the time of the change they are written for, from which the latency of
+/// endpoint programming is measured.
+pub(crate) fn set_trigger_time(meta: &mut ObjectMeta, time: Option<Timestamp>) {
+    let mut annotations = meta.annotations.take().unwrap_or_default();
+    annotations.remove(TRIGGER_TIME);
+    if let Some(time) = time {
+        annotations.insert(TRIGGER_TIME.to_owned(), time.to_string());
     }
-    meta.annotations = Some(notes).filter(|notes| !notes.is_empty());
+    meta.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
 }
 
-/// What its pods must be labelled; nothing if somebody else says where it leads.
+/// The labels that its pods must have; none if the endpoints are not managed by selector.
 pub(crate) fn selector(service: &Service) -> Option<&BTreeMap<String, String>> {
     let spec = service.spec.as_ref()?;
     if spec.type_.as_deref() == Some("ExternalName") {
@@ -137,13 +137,13 @@ pub(crate) fn is_headless(service: &Service) -> bool {
     spec.and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
 }
 
-/// Whether its pods are to be found before they are ready.
-pub(crate) fn publishes_all(service: &Service) -> bool {
+/// Whether the Service publishes its pods before they are ready.
+pub(crate) fn publishes_not_ready(service: &Service) -> bool {
     let spec = service.spec.as_ref();
     spec.and_then(|spec| spec.publish_not_ready_addresses) == Some(true)
 }
 
-/// The addresses of a pod that has not ended; IPv6 ones or the others.
+/// The addresses of a pod that has not ended, of one IP family.
 pub(crate) fn addresses(pod: &Pod, v6: bool) -> Vec<String> {
     if matches!(phase(pod), "Succeeded" | "Failed") {
         return Vec::new();
@@ -157,7 +157,7 @@ pub(crate) fn addresses(pod: &Pod, v6: bool) -> Vec<String> {
     all.filter(fits).collect()
 }
 
-/// The name under which the pod is found below the Service's own.
+/// The DNS name of the pod below that of the Service.
 pub(crate) fn hostname(service: &Service, pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     let below = spec.subdomain == service.metadata.name;
@@ -165,8 +165,8 @@ pub(crate) fn hostname(service: &Service, pod: &Pod) -> Option<String> {
     hostname.filter(|_| below)
 }
 
-/// The pod, as an endpoint refers to it.
-pub(crate) fn target(pod: &Pod) -> ObjectReference {
+/// The reference of an endpoint to its pod.
+pub(crate) fn target_ref(pod: &Pod) -> ObjectReference {
     ObjectReference {
         kind: Some("Pod".to_owned()),
         namespace: pod.namespace(),
@@ -176,8 +176,8 @@ pub(crate) fn target(pod: &Pod) -> ObjectReference {
     }
 }
 
-/// The ports of a Service with the numbers they have in `pod`. One that the pod does not name is
-/// left out.
+/// The ports of a Service with their numbers in `pod`. A named target port that the pod does not
+/// have is left out.
 pub(crate) fn ports<'a>(service: &'a Service, pod: &Pod) -> Vec<(&'a ServicePort, i32)> {
     let all = service
         .spec
@@ -203,7 +203,7 @@ fn number(port: &ServicePort, pod: &Pod) -> Option<i32> {
     }
 }
 
-/// Those of containers, and of sidecars, which run as long as they.
+/// The ports of containers, and of sidecars, which run as long as they do.
 fn container_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
     let spec = pod.spec.iter();
     let containers = spec.clone().flat_map(|spec| &spec.containers);

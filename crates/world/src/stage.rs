@@ -1,4 +1,4 @@
-//! A server in the test's own process, the controllers under test, and a node that plays along:
+//! An API server in the test's own process, the controllers under test, and a simulated kubelet:
 //! hours pass in milliseconds.
 
 mod calls;
@@ -15,10 +15,10 @@ use kube::{
 use neap_kit::{
     apply::Object,
     clock::Clock,
+    context::Context,
     lease::Leadership,
-    manager::Service,
-    site::Site,
-    watch::{Ended, Watches},
+    manager::Component,
+    watch::{Watches, WatchesStopped},
 };
 use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::Value;
@@ -26,13 +26,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequest;
 
-use self::calls::Calls;
+use self::calls::CallLog;
 pub(crate) use self::{
-    calls::Call,
-    kubelet::{Fate, Kubelet},
+    calls::ApiCall,
+    kubelet::{Kubelet, PodBehavior},
 };
 
-/// When the play begins.
+/// The time at which every test starts.
 pub(crate) const START: &str = "2026-01-01T00:00:00Z";
 
 /// The fields of an object that is written as JSON.
@@ -43,77 +43,82 @@ pub(crate) fn fields(object: Value) -> serde_json::Map<String, Value> {
     }
 }
 
-pub(crate) struct Stage {
+pub(crate) struct TestCluster {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
-    pub(crate) site: Site,
-    calls: Calls,
+    pub(crate) context: Context,
+    calls: CallLog,
     stop: CancellationToken,
     tasks: JoinSet<()>,
     _pocket: Pocket,
 }
 
-impl Stage {
-    /// Opens the server and starts the services on it.
-    pub(crate) async fn open(services: impl FnOnce(&Site) -> Result<Vec<Service>, Ended>) -> Self {
+impl TestCluster {
+    /// Starts the API server and the components.
+    pub(crate) async fn start(
+        components: impl FnOnce(&Context) -> Result<Vec<Component>, WatchesStopped>,
+    ) -> Self {
         let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at(START.parse().unwrap());
         let (watches, watching) = Watches::new(clock);
-        let calls = Calls::default();
-        let noted = calls.clone();
-        let noting = MapRequest::new(pocket.service(), move |request| noted.note(request));
-        let site = Site {
-            client: Client::new(noting, "default"),
+        let calls = CallLog::default();
+        let recorder = calls.clone();
+        let recording = MapRequest::new(pocket.service(), move |request| recorder.record(request));
+        let context = Context {
+            client: Client::new(recording, "default"),
             watches,
-            leadership: Leadership::alone(clock),
+            leadership: Leadership::without_election(clock),
             clock,
         };
-        let mut stage = Self {
+        let mut cluster = Self {
             client,
             clock,
-            site: site.clone(),
+            context: context.clone(),
             calls,
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             _pocket: pocket,
         };
-        for service in services(&site).unwrap() {
-            stage.run(service.run(stage.stop.clone()));
+        for component in components(&context).unwrap() {
+            cluster.run(component.run(cluster.stop.clone()));
         }
-        let stop = stage.stop.clone();
-        stage.run(Box::pin(watching.run(stop)));
-        stage
+        let stop = cluster.stop.clone();
+        cluster.run(Box::pin(watching.run(stop)));
+        cluster
     }
 
     fn run(&mut self, task: BoxFuture<'static, ()>) {
         self.tasks.spawn(task);
     }
 
-    /// Starts one more service.
-    pub(crate) fn and(mut self, service: impl FnOnce(&Site) -> Result<Service, Ended>) -> Self {
-        let service = service(&self.site).unwrap();
-        self.run(service.run(self.stop.clone()));
+    /// Starts one more component.
+    pub(crate) fn with_component(
+        mut self,
+        component: impl FnOnce(&Context) -> Result<Component, WatchesStopped>,
+    ) -> Self {
+        let component = component(&self.context).unwrap();
+        self.run(component.run(self.stop.clone()));
         self
     }
 
-    /// Adds a node that runs pods as `kubelet` says.
-    pub(crate) fn with(mut self, kubelet: Kubelet) -> Self {
+    /// Adds a simulated node.
+    pub(crate) fn with_kubelet(mut self, kubelet: Kubelet) -> Self {
         let (client, clock) = (self.client.clone(), self.clock);
         self.run(Box::pin(async move { kubelet.run(client, clock).await }));
         self
     }
 
-    /// Lets this much time pass, and with it everything that happens meanwhile.
-    pub(crate) async fn pass(&self, time: Duration) {
+    /// Lets this much time pass, with everything that happens meanwhile.
+    pub(crate) async fn advance(&self, time: Duration) {
         self.clock.sleep(time).await;
     }
 
-    /// How many writes the controllers have tried, whatever came of them.
+    /// How many writes the controllers have attempted, whatever the result.
     pub(crate) fn writes(&self) -> u64 {
-        let metrics = self.site.watches.process().metrics();
+        let metrics = self.context.watches.process().metrics();
         let counted = metrics
             .lines()
             .filter(|line| line.starts_with("neaptide_writes_total{"));
@@ -121,17 +126,17 @@ impl Stage {
         numbers.sum()
     }
 
-    /// What the services have asked of the server since this was last called, and how often.
-    pub(crate) fn calls(&self) -> BTreeMap<Call, usize> {
+    /// The requests of the components since the last call, each with its count.
+    pub(crate) fn calls(&self) -> BTreeMap<ApiCall, usize> {
         self.calls.take()
     }
 
-    /// Fails if anything that was started has ended: nothing is to end before the play does.
+    /// Fails if a task has ended: none may end before the test does.
     pub(crate) fn assert_all_run(&mut self) {
         let ended = self.tasks.try_join_next();
         assert!(
             ended.is_none(),
-            "a service or the node has ended: {ended:?}"
+            "a component or the node has ended: {ended:?}"
         );
     }
 
@@ -158,7 +163,7 @@ impl Stage {
         self.api().get(name).await.unwrap()
     }
 
-    /// All objects of a kind in the namespace of the play.
+    /// All objects of a kind in the namespace of the test.
     pub(crate) async fn list<K>(&self) -> Vec<K>
     where
         K: Object + Resource<Scope = NamespaceResourceScope>,
@@ -186,8 +191,8 @@ impl Stage {
         patched.unwrap()
     }
 
-    /// Creates an object that is in no namespace.
-    pub(crate) async fn create_for_all<K>(&self, object: Value) -> K
+    /// Creates a cluster-scoped object.
+    pub(crate) async fn create_cluster_scoped<K>(&self, object: Value) -> K
     where
         K: Object + Resource<Scope = ClusterResourceScope>,
     {
@@ -207,7 +212,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         self.stop.cancel();
     }

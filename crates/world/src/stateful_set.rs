@@ -1,15 +1,15 @@
-//! Keeps the pods of a StatefulSet: each with a number, a name and volumes that stay its own.
+//! Keeps the pods of a StatefulSet: each has an ordinal, a stable name and its own volumes.
 //!
-//! Pods are made in the order of their numbers, each once the one before it is available, and ended
-//! in the opposite order; a set that says `Parallel` does not wait. A new template reaches the pods
-//! from the highest number down to the partition.
+//! Pods are created in the order of their ordinals, each once the one before it is available, and
+//! deleted in the opposite order; with the policy `Parallel` they do not wait for each other. A new
+//! template reaches the pods from the highest ordinal down to the partition.
 
-mod claim;
+mod claims;
+mod controller;
 mod decide;
 mod identity;
 mod order;
-mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+pub use self::controller::component;

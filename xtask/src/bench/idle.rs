@@ -18,7 +18,7 @@ use crate::process;
 /// Some figures that are measured together.
 struct Idle {
     name: &'static str,
-    /// What `neap-load idle` is told.
+    /// The arguments of `neap-load idle`.
     what: &'static str,
     lines: &'static [(Line, &'static [&'static str])],
 }
@@ -28,7 +28,7 @@ const CLASSIC: &[&str] = &["nginx", "haproxy"];
 /// What wakes services elsewhere.
 const GO: &[&str] = &["interceptor", "activator"];
 const ALONE: &[&str] = &[];
-/// The pod without anybody before it.
+/// The pod without a proxy in front of it.
 const DIRECT: &str = "direct";
 
 pub(super) fn figures() -> Vec<Box<dyn Figure>> {
@@ -221,7 +221,7 @@ impl Figure for Idle {
     }
 }
 
-/// Says of everybody what they add to the time that an answer takes.
+/// What each proxy adds to the time that an answer takes.
 fn with_added(mut all: Map<String, Value>) -> Result<Map<String, Value>> {
     let Some(direct) = all.get(DIRECT).cloned() else {
         return Ok(all);
@@ -235,7 +235,7 @@ fn with_added(mut all: Map<String, Value>) -> Result<Map<String, Value>> {
                 .context("nothing direct was measured")?;
             let through = figures.get(key).and_then(Value::as_f64);
             let through = through.with_context(|| format!("no {key} of {name} was measured"))?;
-            // Nobody adds less than nothing, and ratios need more than that.
+            // A proxy cannot add less than nothing, and a ratio needs more than zero.
             figures.insert(added.to_owned(), (through - alone).max(1.0).into());
         }
     }

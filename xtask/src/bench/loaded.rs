@@ -14,7 +14,7 @@ use crate::process;
 /// Some figures that are measured together.
 pub(super) struct Loaded {
     pub(super) name: &'static str,
-    /// What `neap-load measure` is told.
+    /// The arguments of `neap-load measure`.
     pub(super) arguments: &'static [&'static str],
     /// Whether the peer can be measured in the same way.
     pub(super) has_peer: bool,

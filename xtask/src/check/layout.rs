@@ -1,4 +1,4 @@
-//! How the source lies in its folders.
+//! The layout of source files.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::{Findings, Project};
 use crate::process;
 
-/// A file longer than this is two files. Tests and tables may be longer, and are only mentioned.
+/// Lines above which a file should be two. Longer tests are reported as notes only.
 const CEILING: usize = 500;
 
 pub(super) fn no_mod_rs(_: &Project) -> Result<Findings> {
@@ -59,10 +59,15 @@ fn is_test(path: &Path) -> bool {
 
 /// Every Rust file of ours, relative to the workspace.
 fn sources() -> Result<Vec<PathBuf>> {
+    let folders = ["crates", "proof", "xtask"].map(sources_in);
+    let folders: Vec<_> = folders.into_iter().collect::<Result<_>>()?;
+    Ok(folders.concat())
+}
+
+/// Every Rust file below a folder of the workspace, relative to the workspace.
+pub(super) fn sources_in(folder: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for folder in ["crates", "xtask"] {
-        collect(&process::root().join(folder), &mut files)?;
-    }
+    collect(&process::root().join(folder), &mut files)?;
     let root = process::root();
     Ok(files
         .iter()

@@ -209,7 +209,7 @@ fn role(kind: &str, name: &str, granted: &[Rule]) -> String {
 }
 
 /// A role that is the sum of those with a label, and the first of these. The rules of the sum are not
-/// ours to write: whoever applies it a second time would take them away, or be refused.
+/// ours to write: a second apply would remove them, or be refused.
 fn targets() -> String {
     let api = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: elasti-scale-targets";
     let label = format!("{AGGREGATE}: \"true\"");
@@ -248,7 +248,10 @@ mod tests {
         for (_, resources, verbs) in all.concat() {
             assert!(!resources.is_empty() && !verbs.is_empty());
             assert!(!resources.iter().chain(verbs).any(|word| word.contains('*')));
-            assert!(!resources.contains(&"secrets"), "nobody here needs them");
+            assert!(
+                !resources.contains(&"secrets"),
+                "no component reads Secrets"
+            );
         }
     }
 

@@ -39,8 +39,8 @@ fn client(
     let path = match found {
         Ok((version, path)) => {
             let place = if shown { &*path } else { Path::new("") };
-            let said = format!("{version} {}", place.display());
-            println!(" ✓ {name:<20} {}", said.trim());
+            let line = format!("{version} {}", place.display());
+            println!(" ✓ {name:<20} {}", line.trim());
             Some(path)
         }
         Err(error) => {

@@ -1,6 +1,8 @@
-//! Counts tests from what `cargo test` prints.
+//! Counts tests from the output of libtest.
 
-/// What became of the tests.
+use std::fmt;
+
+/// The outcomes of tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: usize,
@@ -11,7 +13,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Takes in a line of the form `test name ... outcome`; others say nothing new.
+    /// Counts a line of the form `test name ... outcome`; other lines are passed over.
     pub(super) fn add(&mut self, line: &str) {
         let Some((name, outcome)) = outcome(line) else {
             return;
@@ -28,8 +30,8 @@ impl Tally {
         }
     }
 
-    /// Takes in the lines `SKIPPED name: reason` that tests write when a client is missing. Such a
-    /// test has returned and was counted as passed, which it did not.
+    /// Counts the lines `SKIPPED name: reason` that tests write when a client is missing. Such a test
+    /// returned without failing, so it was counted as passed before.
     pub(super) fn add_skips(&mut self, text: &str) {
         for skip in text
             .lines()
@@ -39,9 +41,33 @@ impl Tally {
             self.passed = self.passed.saturating_sub(1);
         }
     }
+
+    /// Adds the outcomes of other tests.
+    pub(super) fn join(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.skipped.extend(other.skipped);
+    }
+
+    /// Whether no test failed.
+    pub(super) fn holds(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// Prints what failed and what was skipped by name, and the numbers last.
+    pub(super) fn print(&self, took: impl fmt::Display) {
+        for name in &self.failed {
+            println!(" ✗ {name}");
+        }
+        for skip in &self.skipped {
+            println!(" ! skipped {skip}");
+        }
+        let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped.len());
+        println!("{passed} passed, {failed} failed, {skipped} skipped in {took}");
+    }
 }
 
-/// Name and outcome of a test, if that is what the line tells.
+/// The name and outcome of a test, if the line has one.
 pub(crate) fn outcome(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("test ")?.rsplit_once(" ... ")
 }

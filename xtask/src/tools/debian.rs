@@ -1,5 +1,5 @@
 //! Programs from Debian's packages: found, or else fetched and unpacked beside what is built here, so
-//! that nothing on the machine changes and nobody has to be its administrator.
+//! that nothing on the machine changes and no root is needed.
 
 use std::{
     fs,
@@ -201,12 +201,12 @@ mod tests {
         fs::create_dir_all(root.join("usr/lib/x86_64-linux-gnu")).unwrap();
         let path = wrapped(debian.path(), &root, "env", Path::new("/usr/bin/env")).unwrap();
         // Another process reads it: what this one still writes cannot be run.
-        let said = process::output(Command::new("sh").arg(path)).unwrap();
+        let printed = process::output(Command::new("sh").arg(path)).unwrap();
         let folder = root.join("usr/lib/x86_64-linux-gnu");
         let expected = format!("LD_LIBRARY_PATH={}", folder.display());
         assert!(
-            said.lines().any(|line| line.starts_with(&expected)),
-            "{said}"
+            printed.lines().any(|line| line.starts_with(&expected)),
+            "{printed}"
         );
     }
 }

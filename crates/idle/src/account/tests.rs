@@ -30,7 +30,7 @@ fn condition(kind: &str, reason: &str) -> Value {
 }
 
 #[test]
-fn what_it_does_follows_from_its_status() {
+fn the_state_follows_from_the_status() {
     let requests = json!({"triggers": [{"type": "requests"}]});
     let plain = json!({});
     for (spec, status, state, first) in [
@@ -38,7 +38,7 @@ fn what_it_does_follows_from_its_status() {
             &plain,
             json!(null),
             State::Unseen,
-            "no operator has looked at it yet",
+            "no operator has reconciled it yet",
         ),
         (
             &plain,
@@ -91,7 +91,7 @@ fn what_it_does_follows_from_its_status() {
 }
 
 #[test]
-fn sleep_that_goes_on_is_saved_already() {
+fn the_sleep_in_progress_counts_as_saved() {
     let status = json!({
         "observedGeneration": 1, "mode": "proxy", "asleepSince": "2026-01-01T11:00:00Z",
         "replicasBefore": 3, "savedReplicaSeconds": 100,
@@ -106,7 +106,7 @@ fn sleep_that_goes_on_is_saved_already() {
 }
 
 #[test]
-fn what_is_awake_says_why_it_does_not_sleep() {
+fn an_awake_service_has_a_reason_not_to_sleep() {
     let requests = json!([{"type": "requests"}]);
     let awake = |mut spec: Value, asked: &str| {
         spec["cooldownPeriod"] = 60.into();
@@ -118,7 +118,7 @@ fn what_is_awake_says_why_it_does_not_sleep() {
         (
             json!({}),
             long_ago,
-            "nothing says when nobody asks for it: spec.triggers is empty",
+            "spec.triggers is empty, so nothing shows when it is idle",
         ),
         (
             json!({"keepAwakeUntil": "2026-01-01T13:00:00Z", "triggers": requests}),
@@ -128,13 +128,13 @@ fn what_is_awake_says_why_it_does_not_sleep() {
         (
             json!({"triggers": requests}),
             "2026-01-01T11:59:20Z",
-            "somebody asked for it 40s ago; it sleeps in 20s at the earliest",
+            "the last recorded request was 40s ago; it sleeps in 20s at the earliest",
         ),
         (
             json!({"triggers": requests}),
             long_ago,
-            "it sleeps once no request came to the resolvers for 60s, and for longer the more pods \
-             are ready beside them",
+            "it sleeps once the resolvers have received no request for 60s, or longer the more pods are \
+             ready beside them",
         ),
     ] {
         assert_eq!(awake(spec, asked), why);
@@ -142,7 +142,7 @@ fn what_is_awake_says_why_it_does_not_sleep() {
 }
 
 #[test]
-fn what_a_switch_holds_awake_says_nothing_of_when_it_sleeps() {
+fn a_service_that_is_switched_off_has_no_time_to_sleep() {
     let spec = json!({"triggers": [{"type": "requests"}]});
     let status = json!({
         "observedGeneration": 1, "mode": "proxy", "lastScaledUpTime": now(),
@@ -154,7 +154,7 @@ fn what_a_switch_holds_awake_says_nothing_of_when_it_sleeps() {
 }
 
 #[test]
-fn what_is_only_observed_says_what_it_would_save() {
+fn an_observed_service_shows_what_it_would_save() {
     let idle = json!({"since": "2026-01-01T11:00:00Z", "replicas": 2});
     for (observed, status, saves) in [
         (
@@ -162,7 +162,7 @@ fn what_is_only_observed_says_what_it_would_save() {
             json!({"wouldSleep": idle, "wouldSaveReplicaSeconds": 5}),
             Some(5 + 2 * 3600),
         ),
-        // For its whole namespace.
+        // Observed by its namespace.
         (false, json!({"wouldSleep": idle}), Some(2 * 3600)),
         (true, json!({"wouldSaveReplicaSeconds": 5}), Some(5)),
         (true, json!({}), Some(0)),
@@ -176,7 +176,7 @@ fn what_is_only_observed_says_what_it_would_save() {
 }
 
 #[test]
-fn advice_is_about_whoever_else_scales_it() {
+fn advice_names_the_other_scaler() {
     for (reason, says) in [
         ("GitOps", "what GitOps applies"),
         ("UnnamedScaledObject", "type keda"),

@@ -1,32 +1,33 @@
-//! What things are called that are made for a Service. Users and other tools know these names.
+//! Names of the objects that are made for a Service. They are those of KubeElasti, on which users and
+//! other tools rely.
 
 use std::fmt::Write;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// No Service has a longer name.
-const SERVICE: usize = 63;
-/// No other object has a longer name.
-const OBJECT: usize = 253;
+/// The longest name of a Service.
+const MAX_SERVICE_NAME: usize = 63;
+/// The longest name of any other object.
+const MAX_OBJECT_NAME: usize = 253;
 
-/// The Service that reaches the pods while the public one reaches resolvers.
+/// The private Service, which selects the pods while the public one leads to resolvers.
 pub fn private_service(public: &str) -> String {
-    named(public, "pvt", SERVICE)
+    named(public, "pvt", MAX_SERVICE_NAME)
 }
 
-/// The EndpointSlice that brings resolvers into the public Service, over IPv4.
+/// The EndpointSlice that adds resolvers to the public Service, over IPv4.
 pub fn resolver_slice(public: &str) -> String {
-    named(public, "endpointslice-to-resolver", OBJECT)
+    named(public, "endpointslice-to-resolver", MAX_OBJECT_NAME)
 }
 
-/// The same over IPv6; nobody had one before.
+/// The same over IPv6, which KubeElasti does not have.
 pub fn resolver_slice_v6(public: &str) -> String {
-    named(public, "endpointslice-to-resolver-v6", OBJECT)
+    named(public, "endpointslice-to-resolver-v6", MAX_OBJECT_NAME)
 }
 
-/// `elasti-<service>-<what>-<hash>`, where the service is cut so that all of it has room. The hash is
-/// of the whole name, so what is cut off still counts.
-fn named(public: &str, what: &str, longest: usize) -> String {
+/// `elasti-<service>-<what>-<hash>`. A long name of a Service is truncated; the hash is of the whole
+/// name, so two that are truncated alike stay distinct.
+fn named(public: &str, what: &str, max_length: usize) -> String {
     let digest = digest(&SHA256, public.as_bytes());
     let mut hash = String::new();
     for byte in digest.as_ref().iter().take(5) {
@@ -34,7 +35,7 @@ fn named(public: &str, what: &str, longest: usize) -> String {
         let _ = write!(hash, "{byte:02x}");
     }
     let rest = "elasti-".len() + "-".len() + what.len() + "-".len() + hash.len();
-    let room = longest.saturating_sub(rest);
+    let room = max_length.saturating_sub(rest);
     // Names of Services are ASCII, so a byte is a character.
     let cut = public.get(..room).unwrap_or(public).trim_end_matches('-');
     format!("elasti-{cut}-{what}-{hash}")

@@ -1,35 +1,35 @@
-//! What is answered for a service that sleeps, without waking it.
+//! Requests that a resolver answers itself for a service that sleeps, without waking it.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Requests that are answered at once, and how. The first that fits counts.
+/// A rule that matches requests, and the response to them. The first rule that matches applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeResponse {
-    /// Any if absent; upper and lower case are the same.
+    /// The method, compared without regard to case; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "method")]
     pub method: Option<String>,
-    /// Any if absent.
+    /// The path; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<Path>,
-    /// All of them must fit.
+    pub path: Option<PathMatch>,
+    /// Headers, all of which must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub headers: Vec<Header>,
-    /// All of them must fit.
+    pub headers: Vec<HeaderMatch>,
+    /// Query parameters, all of which must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub query_params: Vec<QueryParameter>,
-    /// What is answered.
-    pub response: Answer,
+    pub query_params: Vec<QueryParameterMatch>,
+    /// The response.
+    pub response: ProbeAnswer,
 }
 
-/// Where a request goes.
+/// A condition on the path of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Path {
+pub struct PathMatch {
     /// How it is compared; by prefix if absent.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<PathMatching>,
@@ -42,58 +42,58 @@ pub struct Path {
 /// How a path is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PathMatching {
-    /// It is the same.
+    /// The path is equal.
     Exact,
-    /// It begins with these segments.
+    /// The path begins with these segments.
     PathPrefix,
-    /// The expression is found in it.
+    /// The regular expression matches a part of it.
     RegularExpression,
 }
 
-/// A header that must be there.
+/// A condition on a header of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Header {
+pub struct HeaderMatch {
     /// How it is compared; exactly if absent.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Matching>,
-    /// Upper and lower case are the same.
+    pub kind: Option<ValueMatching>,
+    /// The name, compared without regard to case.
     #[schemars(length(max = 256))]
     pub name: String,
-    /// One of its values must be this.
+    /// The value that one of its values must match.
     #[schemars(length(max = 4096))]
     pub value: String,
 }
 
-/// A query parameter that must be there.
+/// A condition on a query parameter of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct QueryParameter {
+pub struct QueryParameterMatch {
     /// How it is compared; exactly if absent.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Matching>,
-    /// Its name.
+    pub kind: Option<ValueMatching>,
+    /// The name.
     #[schemars(length(max = 256))]
     pub name: String,
-    /// One of its values must be this.
+    /// The value that one of its values must match.
     #[schemars(length(max = 1024))]
     pub value: String,
 }
 
 /// How a value is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Matching {
-    /// It is the same.
+pub enum ValueMatching {
+    /// The value is equal.
     Exact,
-    /// The expression is found in it.
+    /// The regular expression matches a part of it.
     RegularExpression,
 }
 
-/// What is answered.
+/// A response without a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
-    /// The status.
+pub struct ProbeAnswer {
+    /// The status code.
     #[schemars(schema_with = "status")]
     pub status: i32,
     /// The body.

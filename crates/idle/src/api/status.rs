@@ -1,4 +1,4 @@
-//! How a service that may sleep is doing.
+//! The status of an ElastiService.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -8,61 +8,60 @@ use serde::{Deserialize, Serialize};
 
 use super::ScaleTarget;
 
-/// How it is doing. All but the first three fields are ours.
+/// The state that the operator records. KubeElasti 0.1.30 has only the first three fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ElastiServiceStatus {
-    /// When the mode was last decided anew.
+    /// When the mode last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub last_reconciled_time: Option<Timestamp>,
-    /// When somebody last asked for it, as far as that was noted.
+    /// The time of the last recorded request; the cooldown is measured from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub last_scaled_up_time: Option<Timestamp>,
-    /// Who answers for it; absent before that was decided.
+    /// Whether resolvers or pods receive its traffic; absent before the first decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Which generation all of this is about.
+    /// The generation that this status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is the matter with it.
+    /// The conditions, as in other Kubernetes objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// On which ports resolvers stand in for its ports.
+    /// The resolver ports that stand in for its ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ResolverPort>,
-    /// What is under way between sleep and wake.
+    /// The change between resolvers and pods that is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_off: Option<HandOff>,
-    /// Since when it sleeps.
+    /// When it fell asleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub asleep_since: Option<Timestamp>,
-    /// How many replicas it had when it fell asleep.
+    /// The number of replicas it had when it fell asleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas_before: Option<i32>,
-    /// What is at zero for it, or is about to be.
+    /// The workload that is at zero replicas for it, or is about to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resting: Option<Resting>,
-    /// Why and how it last woke.
+    /// The last wake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_wake: Option<LastWake>,
-    /// Seconds of a replica that did not run, up to the last wake.
+    /// Replica-seconds that did not run, up to the last wake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_replica_seconds: Option<i64>,
-    /// It would sleep now, if it were more than observed.
+    /// Present while the service is only observed and would sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_sleep: Option<WouldSleep>,
-    /// Seconds of a replica that would not have run while it was only observed, up to the last time
-    /// that somebody asked for it.
+    /// Replica-seconds that would not have run while it was only observed, up to the last request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_save_replica_seconds: Option<i64>,
 }
 
 impl ElastiServiceStatus {
-    /// Seconds of a replica that did not run: before, and by the sleep that goes on.
+    /// Replica-seconds that did not run, including the sleep in progress.
     pub fn saved(&self, now: Timestamp) -> i64 {
         let replicas = self.replicas_before.unwrap_or(1).max(1);
         let lasting = self.asleep_since.map(|since| spared(since, now, replicas));
@@ -70,7 +69,7 @@ impl ElastiServiceStatus {
         before.saturating_add(lasting.unwrap_or(0))
     }
 
-    /// The same of what was only observed, had it slept; nothing if it never was.
+    /// Replica-seconds that would not have run while it was only observed; none if it never was.
     pub fn would_save(&self, now: Timestamp) -> Option<i64> {
         let lasting = self.would_sleep.as_ref();
         let lasting = lasting.map(|it| spared(it.since, now, it.replicas));
@@ -80,34 +79,34 @@ impl ElastiServiceStatus {
     }
 }
 
-/// Clocks differ, but nobody sleeps for less than no time.
+/// Clocks of two operators differ, so a difference may be negative; it counts as zero.
 fn spared(since: Timestamp, now: Timestamp, replicas: i32) -> i64 {
     let seconds = now.duration_since(since).as_secs().max(0);
     seconds.saturating_mul(replicas.into())
 }
 
-/// A sleep that was not slept.
+/// A sleep that was only observed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WouldSleep {
     /// When it would have begun.
     #[schemars(schema_with = "schema::time")]
     pub since: Timestamp,
-    /// So many replicas run for nobody.
+    /// The replicas that run without being used.
     pub replicas: i32,
 }
 
-/// Who answers.
+/// Who receives the traffic of a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Resolvers are in the path.
+    /// Resolvers, which pass it on to pods once those are ready.
     Proxy,
-    /// The pods, with nobody between.
+    /// The pods directly.
     Serve,
 }
 
-/// Where resolvers stand in for a port of the Service.
+/// The resolver port that stands in for a port of the Service.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolverPort {
@@ -116,10 +115,10 @@ pub struct ResolverPort {
     pub name: String,
     /// The number of the Service's port.
     pub port: i32,
-    /// Where resolvers listen for it.
+    /// The port on which resolvers listen for it.
     pub resolver_port: i32,
     /// The Service whose port it is; the one that the spec names if absent. A data plane that lags
-    /// leads there for a while after the spec names another.
+    /// still sends its connections here for a while after the spec names another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
 }
@@ -131,22 +130,23 @@ impl ResolverPort {
     }
 }
 
-/// What sleeps, so that it is woken also if the spec names something else meanwhile.
+/// The workload that sleeps. It is recorded so that the operator wakes it even if the spec names another
+/// one meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resting {
-    /// What is scaled to zero.
+    /// The workload that is scaled to zero.
     pub target: ScaleTarget,
-    /// The ScaledObject that is paused meanwhile, by name.
+    /// The name of the ScaledObject that is paused meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaled_object: Option<String>,
 }
 
-/// A change of who answers, which is over when the data plane is proved to have followed.
+/// A change of who receives the traffic. It ends when the data plane is proved to have followed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandOff {
-    /// Who is to answer.
+    /// Who is to receive the traffic.
     pub towards: Towards,
     /// When it began.
     #[schemars(schema_with = "schema::time")]
@@ -155,67 +155,68 @@ pub struct HandOff {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub proved: Option<Timestamp>,
-    /// Between which resolvers that was proved, by address. Whoever comes later is not in it.
+    /// The addresses of the resolvers among which that was proved. A resolver that starts later is not
+    /// covered by the proof.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resolvers: Vec<String>,
 }
 
-/// Who is to answer.
+/// Who is to receive the traffic after a hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Towards {
-    /// Resolvers: it is about to sleep.
+    /// Resolvers: the service is about to sleep.
     Resolvers,
-    /// Pods: it is about to be awake.
+    /// Pods: the service is awake, and resolvers leave the path.
     Pods,
 }
 
-/// A wake that came to its end.
+/// A completed wake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastWake {
     /// When it began.
     #[schemars(schema_with = "schema::time")]
     pub time: Timestamp,
-    /// Who or what asked for it.
+    /// What caused it.
     pub cause: String,
-    /// Where the time went.
+    /// The time that each part of it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
 }
 
-/// Where the time of a wake went, in milliseconds.
+/// The time that each part of a wake took, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Breakdown {
-    /// From the first byte until the operator was asked.
+    /// From the first byte until the resolver called the operator.
     #[serde(default)]
     pub queue: i64,
     /// Until the replicas were written.
     #[serde(default)]
     pub scale: i64,
-    /// Until a pod had a node.
+    /// Until a pod was scheduled.
     #[serde(default)]
     pub schedule: i64,
     /// Until a pod was ready.
     #[serde(default)]
     pub ready: i64,
-    /// Until a pod took the connection.
+    /// Until a pod accepted the connection.
     #[serde(default)]
     pub connect: i64,
-    /// Until it answered.
+    /// Until the first byte of the response.
     #[serde(default)]
     pub first_byte: i64,
 }
 
 impl Breakdown {
-    /// All of it.
+    /// The sum of all parts.
     pub fn total(self) -> i64 {
         let parts = [self.queue, self.scale, self.schedule, self.ready];
         let parts = parts.into_iter().chain([self.connect, self.first_byte]);
         parts.fold(0, i64::saturating_add)
     }
 
-    /// Whether it says more than how long the write took, which is known first.
+    /// Whether more is known than the duration of the write, which is known first.
     pub fn is_whole(self) -> bool {
         let known = Self { scale: 0, ..self };
         known != Self::default()

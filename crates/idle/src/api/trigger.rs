@@ -1,4 +1,4 @@
-//! What says whether anybody asks for a service.
+//! How it is found out whether a service is in use.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,47 +8,47 @@ use serde_json::Value;
 
 use super::wire;
 
-/// One thing that is asked.
+/// One source that reports whether the service is in use.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
-    /// Who is asked.
+    /// The kind of source.
     #[serde(rename = "type")]
     pub kind: TriggerKind,
-    /// What it is asked; a [`PrometheusTrigger`] for Prometheus.
+    /// The query; a [`PrometheusTrigger`] for Prometheus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "anything")]
+    #[schemars(schema_with = "any_fields")]
     pub metadata: Option<Value>,
 }
 
-/// Who can be asked.
+/// Kinds of triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TriggerKind {
-    /// A server of Prometheus, or one that speaks like it.
+    /// A Prometheus server, or one with the same API.
     #[default]
     Prometheus,
-    /// The resolvers, which stay in the path and count.
+    /// The resolvers, which stay in the path and count requests.
     Requests,
 }
 
-/// What Prometheus is asked.
+/// A query to Prometheus.
 #[derive(Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrometheusTrigger {
     /// An expression with one value.
     #[serde(default)]
     pub query: String,
-    /// Where the server is; what the operator was told if absent.
+    /// The address of the server; the default of the operator if absent.
     #[serde(default)]
     pub server_address: Option<String>,
-    /// Nobody asks for the service while the value is below.
+    /// The service is idle while the value is below this.
     #[serde(default)]
     pub threshold: Threshold,
-    /// Which `up` shows that Prometheus itself was there all the time.
-    #[serde(default = "itself")]
+    /// The label filter of the `up` series that shows whether Prometheus itself was running.
+    #[serde(default = "own_container")]
     pub uptime_filter: String,
-    /// Sent with every query. May hold credentials, so it is never shown.
+    /// Headers of every query. They may hold credentials, so they are never shown.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
 }
@@ -80,11 +80,11 @@ impl fmt::Debug for PrometheusTrigger {
     }
 }
 
-fn itself() -> String {
+fn own_container() -> String {
     r#"container="prometheus""#.to_owned()
 }
 
-/// A number, which users write in quotes or without.
+/// A number, which users write with quotes or without.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Threshold(pub f64);
 
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Threshold {
     }
 }
 
-fn anything(_: &mut SchemaGenerator) -> Schema {
+fn any_fields(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lets_its_reader_into_prometheus_is_not_shown() {
+    fn credentials_for_prometheus_are_not_shown() {
         let metadata = json!({
             "query": "up", "serverAddress": "https://me:hush@prometheus.example.com/x",
             "headers": {"Authorization": "Bearer hush"},

@@ -1,7 +1,7 @@
-//! What operators and resolvers tell each other, as JSON.
+//! The JSON between operators and resolvers.
 //!
-//! The first half is a contract: a resolver or an operator of KubeElasti 0.1.30 may be at the other
-//! end, so names and shapes are theirs. The second half is only spoken among our own.
+//! The first half is KubeElasti's contract: a resolver or an operator of KubeElasti 0.1.30 may be at the
+//! other end, so the names and shapes are theirs. The second half is only used among our own.
 
 use std::{
     collections::BTreeMap,
@@ -14,31 +14,31 @@ use serde_json::Value;
 
 use super::{Breakdown, ElastiService, ElastiServiceSpec};
 
-/// Where a resolver says that somebody asks for a service.
+/// Path at the operator: a resolver reports that it has a request for a service.
 pub const INCOMING_REQUEST: &str = "/informer/incoming-request";
-/// The query by which resolvers of ours ask that the answer wait until replicas are written.
-/// KubeElasti reads no query: its operator answers at once, and its resolvers are answered at once.
+/// The query with which our resolvers request a response only after the replicas are written. KubeElasti
+/// has no such query: its operator responds at once, and so do we to its resolvers.
 pub const AND_WAIT: &str = "wait=written";
-/// Where an operator says which services may sleep.
+/// Path at the operator: the services that may sleep.
 pub const CRD_CACHE: &str = "/crd-cache";
-/// Where a resolver says whether it holds requests for a service.
+/// Path at a resolver: whether it holds requests for a service.
 pub const QUEUE_STATUS: &str = "/queue-status";
-/// Where a resolver says which services it knows of.
+/// Path at a resolver: the services that it knows.
 pub const CRD_CACHE_STATUS: &str = "/crd-cache-status";
-/// Where a resolver is asked to connect somewhere.
+/// Path at a resolver: opens connections and reports how many were accepted.
 pub const PROBE: &str = "/probe";
-/// Where a resolver is asked whose connections it took.
+/// Path at a resolver: which connections it accepted.
 pub const TAKEN: &str = "/taken";
-/// Where a resolver says what it was asked for, and when.
+/// Path at a resolver: its request counts and the times of the last requests.
 pub const ACTIVITY: &str = "/activity";
 
-/// Stands where something was that nobody else may see.
+/// Replaces a secret.
 pub const REDACTED: &str = "redacted";
 
-/// Somebody asks for a service.
+/// A resolver has requests for a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncomingRequest {
-    /// How often; nobody relies on it.
+    /// The number of waiting requests; the operator does not use it.
     #[serde(default)]
     pub count: i64,
     /// The public Service.
@@ -49,14 +49,14 @@ pub struct IncomingRequest {
     pub namespace: String,
 }
 
-/// The answer to an [`IncomingRequest`].
+/// The response to an [`IncomingRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Received {
-    /// For people.
+pub struct IncomingRequestReply {
+    /// A text for people.
     pub message: String,
 }
 
-impl Default for Received {
+impl Default for IncomingRequestReply {
     fn default() -> Self {
         Self {
             message: "Request received successfully!".to_owned(),
@@ -67,28 +67,27 @@ impl Default for Received {
 /// The services that may sleep, by `namespace/service`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Directory {
-    /// All of them.
+    /// The services.
     #[serde(default)]
-    pub services: BTreeMap<String, Entry>,
+    pub services: BTreeMap<String, DirectoryEntry>,
 }
 
 /// One service that may sleep.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The name of the ElastiService.
     #[serde(default)]
     pub name: String,
-    /// What it says, without secrets. Not a typed one: whoever sent it may know more fields.
+    /// Its spec, without secrets. Not typed: the sender may know more fields.
     #[serde(default)]
     pub spec: Value,
-    /// How it is doing.
+    /// Its status.
     #[serde(default)]
     pub status: Value,
 }
 
 impl Directory {
-    /// What may be told of `services`. If two name the same Service, the one that was there first
-    /// counts.
+    /// The directory of `services`. If two name the same Service, it has the older one.
     pub fn of<'a>(services: impl IntoIterator<Item = &'a ElastiService>) -> Self {
         let mut services: Vec<_> = services.into_iter().collect();
         services.sort_by_key(|one| {
@@ -103,14 +102,14 @@ impl Directory {
             directory
                 .services
                 .entry(key)
-                .or_insert_with(|| Entry::of(service));
+                .or_insert_with(|| DirectoryEntry::of(service));
         }
         directory
     }
 
-    /// The same as a resolver lists it.
+    /// The same as a list, as resolvers respond with it.
     pub fn listed(&self) -> DirectoryStatus {
-        let services = self.services.iter().map(|(key, entry)| Listed {
+        let services = self.services.iter().map(|(key, entry)| ListedEntry {
             namespaced_name: key.clone(),
             entry: entry.clone(),
         });
@@ -121,20 +120,20 @@ impl Directory {
     }
 }
 
-impl Entry {
-    /// What may be told of `service`.
+impl DirectoryEntry {
+    /// The entry of `service`, without secrets.
     pub fn of(service: &ElastiService) -> Self {
         let status = service.status.clone().unwrap_or_default();
         Self {
             name: service.metadata.name.clone().unwrap_or_default(),
-            spec: shown(&service.spec),
+            spec: redacted_spec(&service.spec),
             status: serde_json::to_value(status).unwrap_or_default(),
         }
     }
 }
 
-/// The spec with nothing in it that lets its reader into Prometheus.
-pub fn shown(spec: &ElastiServiceSpec) -> Value {
+/// The spec without credentials for Prometheus.
+pub fn redacted_spec(spec: &ElastiServiceSpec) -> Value {
     let mut spec = serde_json::to_value(spec).unwrap_or_default();
     let triggers = spec["triggers"].as_array_mut().into_iter().flatten();
     for trigger in triggers {
@@ -143,10 +142,10 @@ pub fn shown(spec: &ElastiServiceSpec) -> Value {
     spec
 }
 
-/// Hides in what a trigger asks whatever lets its reader into Prometheus.
+/// Redacts credentials in the metadata of a trigger.
 pub(super) fn hide_secrets(metadata: &mut Value) {
     for (name, value) in metadata.as_object_mut().into_iter().flatten() {
-        // The original read the names of these fields in any case.
+        // KubeElasti compares the names of these fields without regard to case.
         match name.to_ascii_lowercase().as_str() {
             "headers" => hide(value),
             "serveraddress" => hide_user(value),
@@ -155,7 +154,8 @@ pub(super) fn hide_secrets(metadata: &mut Value) {
     }
 }
 
-/// Names of headers stay, as they say what is missing; whatever has no names goes.
+/// Names of headers stay, since they tell a reader which header is missing. Anything but an object is
+/// replaced as a whole.
 fn hide(headers: &mut Value) {
     match headers {
         Value::Object(headers) => headers
@@ -186,96 +186,98 @@ pub struct QueueStatus {
     pub queue_status: u8,
 }
 
-/// The services that a resolver knows of, in the order of their names.
+/// The services that a resolver knows, ordered by name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DirectoryStatus {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// All of them.
-    pub services: Vec<Listed>,
+    /// The services.
+    pub services: Vec<ListedEntry>,
 }
 
 /// One service in a list.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Listed {
+pub struct ListedEntry {
     /// `namespace/service`.
     pub namespaced_name: String,
-    /// What is known of it.
+    /// The service.
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: DirectoryEntry,
 }
 
-/// Asks a resolver to open connections, and to send no byte over them.
+/// Requests that a resolver open connections, over which it sends no byte.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
-    /// Where: the address of a Service.
+pub struct ProbeRequest {
+    /// The address of a Service.
     pub address: IpAddr,
-    /// At which port.
+    /// The port.
     pub port: u16,
-    /// How many, one after the other.
+    /// The number of connections.
     pub count: u32,
 }
 
-/// What came of a [`Probe`].
+/// The response to a [`ProbeRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Probed {
-    /// From where the connections came that were taken, by whomever.
+pub struct ProbeReport {
+    /// The source addresses of the connections that any server accepted.
     pub sources: Vec<SocketAddr>,
-    /// How many were not taken.
+    /// The number of connections that no server accepted.
     pub failed: u32,
 }
 
-/// Asks a resolver which of these connections it took itself.
+/// Requests which of these connections a resolver accepted itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Took {
-    /// From where they came.
+pub struct AcceptedQuery {
+    /// The source addresses of the connections.
     pub sources: Vec<SocketAddr>,
-    /// At which of its ports: whoever else came there lately is told as well.
+    /// Ports of the resolver whose other recent connections are reported as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
-    /// So many milliseconds ago counts as lately.
+    /// The age up to which a connection is recent, in milliseconds.
     #[serde(default)]
     pub lately: u64,
 }
 
-/// The answer to [`Took`].
+/// The response to [`AcceptedQuery`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Taken {
-    /// Those that it took.
+pub struct AcceptedReport {
+    /// The sources whose connections it accepted.
     pub taken: Vec<SocketAddr>,
-    /// Others that came to the same ports lately: their sources may have been rewritten on the way.
+    /// The sources of other recent connections to those ports: the data plane may have rewritten the
+    /// source of a probe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strangers: Vec<SocketAddr>,
 }
 
-/// What a resolver was asked for, by `namespace/service`.
+/// The requests that a resolver received, by `namespace/service`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Activity {
-    /// Only services that it was ever asked for.
+pub struct ActivityReport {
+    /// Only services for which it received a request.
     pub services: BTreeMap<String, ServiceActivity>,
 }
 
-/// What it was asked for one of them.
+/// The requests for one service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceActivity {
-    /// When something was last under way: a request, or bytes of a connection.
+    /// The last time at which a request was in progress or bytes were carried.
     pub last: Timestamp,
-    /// How many wait for a pod.
+    /// The number of requests that wait for a pod.
     pub held: u64,
-    /// How many there were.
+    /// The number of requests since the resolver started.
     pub requests: u64,
-    /// The last that had to wait for a pod; of some at the same time, the one that waited longest.
+    /// The last request that had to wait for a pod; of several at the same time, the one that waited
+    /// longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cold: Option<Cold>,
+    pub cold: Option<ColdStart>,
 }
 
-/// Somebody who had to wait.
+/// A request that had to wait for a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cold {
+pub struct ColdStart {
     /// When it was served.
     pub served: Timestamp,
-    /// Where its time went.
+    /// The time that each part of its wait took.
     pub breakdown: Breakdown,
 }
 

@@ -1,5 +1,5 @@
-//! What the operator shows of itself over TLS: a certificate that it made for itself, as KubeElasti has
-//! it where none is given. Nobody can tell by it who shows it; what is read on the way is hidden.
+//! The self-signed certificate of the metrics server, as KubeElasti has it where none is given. It encrypts
+//! the connection; it does not authenticate the server.
 
 use std::{error::Error, sync::Arc};
 
@@ -9,29 +9,34 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 
-use super::settings::Places;
+use crate::options::Installation;
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+type CertificateResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Made anew with every start, for the names that the operator is reached by.
-pub(crate) fn self_signed(places: &Places) -> Result<Arc<ServerConfig>> {
-    shown(own(places)?)
+/// Creates a certificate for the names of the operator. It is new with every start.
+pub(crate) fn self_signed(installation: &Installation) -> CertificateResult<Arc<ServerConfig>> {
+    server_config(generate(installation)?)
 }
 
-fn own(places: &Places) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>)> {
-    let (operator, namespace) = (&places.operator_deployment, &places.operator_namespace);
+fn generate(
+    installation: &Installation,
+) -> CertificateResult<(CertificateDer<'static>, PrivateKeyDer<'static>)> {
+    let (operator, namespace) = (
+        &installation.operator_deployment,
+        &installation.operator_namespace,
+    );
     let names = vec![
         format!("{operator}-metrics-service.{namespace}.svc"),
         "localhost".to_owned(),
     ];
-    let own = rcgen::generate_simple_self_signed(names)?;
-    let key = PrivatePkcs8KeyDer::from(own.signing_key.serialize_der());
-    Ok((own.cert.der().clone(), key.into()))
+    let generated = rcgen::generate_simple_self_signed(names)?;
+    let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
+    Ok((generated.cert.der().clone(), key.into()))
 }
 
-fn shown(
+fn server_config(
     (certificate, key): (CertificateDer<'static>, PrivateKeyDer<'static>),
-) -> Result<Arc<ServerConfig>> {
+) -> CertificateResult<Arc<ServerConfig>> {
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
@@ -46,9 +51,9 @@ mod tests {
     use kube::client::Body;
     use neap_kit::{
         clock::Clock,
+        context::Context,
         lease::Leadership,
         manager::{Manager, secure_listener},
-        site::Site,
         watch::Watches,
     };
     use rustls::{ClientConfig, RootCertStore};
@@ -61,32 +66,15 @@ mod tests {
 
     use super::*;
 
-    fn places() -> Places {
-        let name = str::to_owned;
-        Places {
-            resolver_namespace: name("elasti"),
-            resolver_deployment: name("resolver"),
-            resolver_service: name("resolver"),
-            resolver_account: name("resolver"),
-            resolver_port: 8013,
-            resolver_proxy_port: 8012,
-            operator_namespace: name("elasti"),
-            operator_deployment: name("operator"),
-            operator_service: name("operator"),
-            operator_account: name("operator"),
-            operator_port: 8013,
-        }
-    }
-
-    fn site() -> Site {
+    fn context() -> Context {
         let clock = Clock::system();
         let silence = tower::service_fn(|_: http::Request<Body>| {
-            std::future::pending::<std::result::Result<http::Response<Body>, Infallible>>()
+            std::future::pending::<Result<http::Response<Body>, Infallible>>()
         });
-        Site {
+        Context {
             client: kube::Client::new(silence, "default"),
             watches: Watches::new(clock).0,
-            leadership: Leadership::alone(clock),
+            leadership: Leadership::without_election(clock),
             clock,
         }
     }
@@ -103,27 +91,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn numbers_are_shown_over_tls_in_the_name_of_the_service() {
-        let (certificate, key) = own(&places()).unwrap();
-        let identity = shown((certificate.clone(), key)).unwrap();
+    async fn metrics_are_served_over_tls_in_the_name_of_the_service() {
+        let (certificate, key) = generate(&Installation::standard()).unwrap();
+        let identity = server_config((certificate.clone(), key)).unwrap();
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
-        let health = Manager::new(&site()).health();
+        let health = Manager::new(&context()).health();
         let stop = CancellationToken::new();
         let serve = secure_listener(socket, health, identity).run(stop.clone());
-        let ask = async {
+        let request = async {
             let stream = TcpStream::connect(address).await.unwrap();
-            let name = "operator-metrics-service.elasti.svc".try_into().unwrap();
+            let name = "elasti-operator-controller-manager-metrics-service.elasti.svc"
+                .try_into()
+                .unwrap();
             let connected = trusting(certificate).connect(name, stream).await;
             let mut stream = connected.unwrap();
-            let request = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-            stream.write_all(request).await.unwrap();
+            let head = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            stream.write_all(head).await.unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.unwrap();
             stop.cancel();
             answer
         };
-        let ((), answer) = tokio::join!(serve, ask);
+        let ((), answer) = tokio::join!(serve, request);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.ends_with("# EOF\n"), "{answer}");
     }

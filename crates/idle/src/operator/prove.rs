@@ -1,23 +1,24 @@
-//! Finds out whom the data plane reaches, by asking resolvers.
+//! Proves whom the data plane reaches, with the help of the resolvers.
 //!
-//! Each resolver opens connections to the address of a Service and closes them without a byte. Then
-//! all resolvers are asked which of them they took, by source address and port. What somebody took and
-//! no resolver did, a pod took.
+//! Each resolver opens connections to the address of a Service and closes them without sending a byte. Then
+//! all resolvers report which of these they accepted, by source address and port. A connection that was
+//! accepted, and not by a resolver, was accepted by a pod.
 //!
-//! On the way to itself a connection may be given another source, and some data planes rewrite every
-//! source. Whether and to which address is seen in a mirror first: through the Service of the
-//! resolvers, behind which nobody but them is, every connection must be known to one of them. Where
-//! some are not, the addresses that they seem to come from are disguises, and a connection from a
-//! disguise at the port that stands in for this very port of this very Service is taken for one of
-//! the proof's.
+//! The data plane may rewrite the source of a connection: that of a connection of a node to itself, or every
+//! source. Whether and to which address is found out first, with connections to the resolvers' own Service,
+//! behind which there are only resolvers: each of these must be known to a resolver. If some are not, their
+//! sources were rewritten to the unexpected addresses that the resolvers report instead (source NAT). A
+//! connection from such an address to the port that stands in for this port of this Service then counts as
+//! one of the probe.
 
-mod judge;
-mod ours;
-mod reached;
-mod sources;
+mod accepted_reports;
+mod accepted_sources;
+mod compatible;
+mod evaluate;
+mod reached_paths;
+mod resolver_api;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,154 +36,111 @@ use neap_kit::{
 };
 use parking_lot::Mutex;
 
+pub use self::resolver_api::ResolverApi;
 use self::{
-    judge::{Disguise, Disguises, Seen},
-    ours::Ours,
-    reached::{Path, Reached},
-    sources::Sources,
-    told::Told,
-};
-use super::{
-    asking,
-    resolvers::{Places, Resolvers, Silent},
+    accepted_reports::AcceptedReports,
+    accepted_sources::AcceptedSources,
+    compatible::CompatibleResolvers,
+    evaluate::{ConnectionCounts, SourceNat, SourceNats},
+    reached_paths::{ProbePath, ReachedPaths},
 };
 use crate::{
     api::{
         Breakdown, Towards,
-        wire::{Activity, Probe, Probed, Taken, Took},
+        wire::{AcceptedQuery, ProbeRequest},
     },
-    service::{
-        facts::Resolver,
-        prove::{Prover, Search},
+    elasti_service::{
+        facts::ResolverEndpoint,
+        reachability::{ProofRequest, Prover},
     },
+    http_api::CALL_TIMEOUT,
+    resolver::client::{ListResolvers, ResolverCallError},
 };
 
-/// So many connections in a row say the same before it is believed.
-const SEVERAL: u32 = 4;
-/// So many show whether sources are rewritten, and look for the resolvers among many pods; a
-/// resolver opens no more at a time.
-const AT_ONCE: u32 = 16;
-/// So many times it is tried again where a connection may go to either of two sides.
+/// Connections of the first round; consecutive ones that must agree before the result counts.
+const AGREEING_PROBES: u32 = 4;
+/// Connections that show whether sources are rewritten, and that search for resolvers among many pods. A
+/// resolver opens no more at the same time.
+const MAX_PROBES: u32 = 16;
+/// Rounds of connections where both resolvers and pods may accept them.
 const ROUNDS: u32 = 4;
-/// So long a look into the mirror holds.
-const REMEMBERED: Duration = Duration::from_mins(10);
-/// What is asked may be on the way for so long. One that takes longer hides a disguised connection,
-/// which keeps resolvers from being found.
-const TRANSIT: Duration = Duration::from_millis(50);
-/// A resolver that is slow to accept says only after this time that it took a connection.
-const SLOW: Duration = Duration::from_millis(400);
-/// All of it takes no longer.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long the result about source NAT is valid.
+const SOURCE_NAT_TTL: Duration = Duration::from_mins(10);
+/// The longest that a query to a resolver may take. With a slower one, connections with a rewritten source
+/// are missed, and the claim is not proved.
+const QUERY_TRANSIT: Duration = Duration::from_millis(50);
+/// The time after which also a slow resolver has reported the connections that it accepted.
+const SLOW_ACCEPT: Duration = Duration::from_millis(400);
+/// The longest that a whole proof may take.
+const PROOF_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whom the resolvers are asked through.
-pub trait Ask: fmt::Debug + Send + Sync {
-    /// Has a resolver open connections.
-    fn probe<'a>(
-        &'a self,
-        resolver: SocketAddr,
-        probe: &'a Probe,
-    ) -> BoxFuture<'a, Result<Probed, Silent>>;
-
-    /// Which connections a resolver took.
-    fn taken<'a>(
-        &'a self,
-        resolver: SocketAddr,
-        asked: &'a Took,
-    ) -> BoxFuture<'a, Result<Taken, Silent>>;
-
-    /// What a resolver was asked for.
-    fn activity(&self, resolver: SocketAddr) -> BoxFuture<'_, Result<Activity, Silent>>;
-}
-
-impl Ask for Resolvers {
-    fn probe<'a>(
-        &'a self,
-        resolver: SocketAddr,
-        probe: &'a Probe,
-    ) -> BoxFuture<'a, Result<Probed, Silent>> {
-        Box::pin(Self::probe(self, resolver, probe))
-    }
-
-    fn taken<'a>(
-        &'a self,
-        resolver: SocketAddr,
-        asked: &'a Took,
-    ) -> BoxFuture<'a, Result<Taken, Silent>> {
-        Box::pin(Self::taken(self, resolver, asked))
-    }
-
-    fn activity(&self, resolver: SocketAddr) -> BoxFuture<'_, Result<Activity, Silent>> {
-        Box::pin(Self::activity(self, resolver))
-    }
-}
-
-/// Proves by asking every resolver.
-pub struct Proofs {
-    ask: Arc<dyn Ask>,
+/// Proves claims by calls to every resolver.
+pub struct ResolverProver {
+    api: Arc<dyn ResolverApi>,
     clock: Clock,
-    /// Where resolvers are asked.
-    internal: u16,
-    /// Where they answer for all services.
-    shared: u16,
-    /// All that run: one that is about to end may still be reached.
-    others: Option<Places>,
-    /// What the mirror last showed, to which resolvers.
-    mirrored: Mutex<Option<(Vec<IpAddr>, Uptime, Disguises)>>,
-    /// Who is of this kind.
-    ours: Ours,
-    /// What earlier attempts found.
-    reached: Reached,
-    /// What earlier connections came from.
-    sources: Sources,
+    /// The internal port of resolvers.
+    internal_port: u16,
+    /// The port of resolvers that all services share.
+    shared_port: u16,
+    /// All resolvers that run: one that shuts down may still be reached.
+    all_resolvers: Option<ListResolvers>,
+    /// The last source NATs, and the resolvers for which they were found out.
+    source_nats: Mutex<Option<(Vec<IpAddr>, Uptime, SourceNats)>>,
+    /// The resolvers of our kind.
+    compatible: CompatibleResolvers,
+    /// The paths on which earlier attempts reached resolvers.
+    reached: ReachedPaths,
+    /// The sources of earlier connections.
+    sources: AcceptedSources,
 }
 
-/// Some connections, and who is to say what became of them.
-struct Look<'a> {
+/// A number of connections on one path, and the resolvers that report on them.
+struct ProbeRun<'a> {
     towards: Towards,
-    path: Path,
+    path: ProbePath,
     count: u32,
     pods: &'a [IpAddr],
-    disguise: &'a Disguise,
+    source_nat: &'a SourceNat,
 }
 
-/// Whoever did not answer keeps everything unproved.
-type Maybe<T> = Result<T, Silent>;
+/// A call to a resolver that fails leaves the claim unproved.
+type CallResult<T> = Result<T, ResolverCallError>;
 
-impl Proofs {
-    /// Asks resolvers at their `internal` port; on the `shared` one they answer for all services.
-    pub fn new(ask: Arc<dyn Ask>, clock: Clock, (internal, shared): (u16, u16)) -> Self {
+impl ResolverProver {
+    /// A prover that calls resolvers at their `internal` port; `shared` is the port of all services.
+    pub fn new(api: Arc<dyn ResolverApi>, clock: Clock, (internal, shared): (u16, u16)) -> Self {
         Self {
-            others: None,
-            ask,
+            all_resolvers: None,
+            api,
             clock,
-            internal,
-            shared,
-            mirrored: Mutex::default(),
-            ours: Ours::default(),
-            reached: Reached::default(),
-            sources: Sources::default(),
+            internal_port: internal,
+            shared_port: shared,
+            source_nats: Mutex::default(),
+            compatible: CompatibleResolvers::default(),
+            reached: ReachedPaths::default(),
+            sources: AcceptedSources::default(),
         }
     }
 
-    /// Also asks those at `places` what they took.
-    pub fn asking(mut self, places: Places) -> Self {
-        self.others = Some(places);
+    /// The same prover, which also queries all resolvers that `list` has.
+    pub fn with_resolvers(mut self, list: ListResolvers) -> Self {
+        self.all_resolvers = Some(list);
         self
     }
 
-    async fn found(&self, search: &Search) -> Maybe<bool> {
-        let pods = pods(&search.resolvers);
-        let disguises = self.mirror(search, &pods).await?;
-        let towards = search.question.towards;
-        if towards == Towards::Resolvers && !self.all_listen(search, &pods).await? {
+    async fn check(&self, request: &ProofRequest) -> CallResult<bool> {
+        let pods = pods(&request.resolvers);
+        let source_nats = self.source_nats(request, &pods).await?;
+        let towards = request.claim.towards;
+        if towards == Towards::Resolvers && !self.all_listen(request, &pods).await? {
             return Ok(false);
         }
-        let mut from: Vec<BoxFuture<'_, Maybe<bool>>> = Vec::new();
-        for (pod, disguise) in &disguises {
-            from.push(Box::pin(self.from(*pod, search, &pods, disguise)));
+        let mut from: Vec<BoxFuture<'_, CallResult<bool>>> = Vec::new();
+        for (pod, source_nat) in &source_nats {
+            from.push(Box::pin(self.check_from(*pod, request, &pods, source_nat)));
         }
-        // Where sources are rewritten one after the other, so that nobody counts another's.
-        let holds = if disguises.values().all(|one| *one == Disguise::None) {
+        // With rewritten sources one after the other, so that none counts the connections of another.
+        let holds = if source_nats.values().all(|one| *one == SourceNat::None) {
             all(join_all(from).await)?
         } else {
             let mut holds = true;
@@ -191,232 +149,252 @@ impl Proofs {
             }
             holds
         };
-        Ok(holds && !pods.is_empty() && !search.addresses.is_empty())
+        Ok(holds && !pods.is_empty() && !request.addresses.is_empty())
     }
 
-    /// Whether every resolver takes connections on the ports that it is about to stand in on: each is
-    /// tried by the next one, with no data plane between.
-    async fn all_listen(&self, search: &Search, pods: &[IpAddr]) -> Maybe<bool> {
-        let mut tries: Vec<BoxFuture<'_, Maybe<bool>>> = Vec::new();
+    /// Whether every resolver accepts connections on the ports on which it is about to stand in: each is
+    /// probed by the next one, without the data plane.
+    async fn all_listen(&self, request: &ProofRequest, pods: &[IpAddr]) -> CallResult<bool> {
+        let mut tries: Vec<BoxFuture<'_, CallResult<bool>>> = Vec::new();
         for (from, to) in pods.iter().zip(pods.iter().cycle().skip(1)) {
-            for port in &search.resolver_ports {
+            for port in &request.resolver_ports {
                 tries.push(Box::pin(self.listens(*from, *to, *port, pods)));
             }
         }
         all(join_all(tries).await)
     }
 
-    async fn listens(&self, from: IpAddr, to: IpAddr, port: i32, pods: &[IpAddr]) -> Maybe<bool> {
-        let Some(port) = number(port) else {
+    async fn listens(
+        &self,
+        from: IpAddr,
+        to: IpAddr,
+        port: i32,
+        pods: &[IpAddr],
+    ) -> CallResult<bool> {
+        let Some(port) = port_number(port) else {
             return Ok(false);
         };
-        let look = Look {
+        let run = ProbeRun {
             towards: Towards::Resolvers,
-            path: Path {
+            path: ProbePath {
                 from,
                 to: (to, port),
                 resolver_port: port,
             },
             count: 1,
             pods,
-            disguise: &Disguise::None,
+            source_nat: &SourceNat::None,
         };
-        let seen = self.seen(look).await?;
-        Ok(seen.by_resolvers == 1)
+        let counts = self.probe(run).await?;
+        Ok(counts.by_resolvers == 1)
     }
 
-    /// What one resolver finds, at every address and port.
-    async fn from(
+    /// Whether the claim holds from one resolver, at every address and port.
+    async fn check_from(
         &self,
         pod: IpAddr,
-        search: &Search,
+        request: &ProofRequest,
         pods: &[IpAddr],
-        disguise: &Disguise,
-    ) -> Maybe<bool> {
-        for address in &search.addresses {
-            let Some(paths) = paths(pod, *address, search) else {
+        source_nat: &SourceNat,
+    ) -> CallResult<bool> {
+        for address in &request.addresses {
+            let Some(paths) = paths(pod, *address, request) else {
                 return Ok(false);
             };
-            if !self.at(&paths, search, pods, disguise).await? {
+            if !self
+                .check_address(&paths, request, pods, source_nat)
+                .await?
+            {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// What is found at the ports of one address.
-    async fn at(
+    /// Whether the claim holds at the ports of one address.
+    async fn check_address(
         &self,
-        paths: &[Path],
-        search: &Search,
+        paths: &[ProbePath],
+        request: &ProofRequest,
         pods: &[IpAddr],
-        disguise: &Disguise,
-    ) -> Maybe<bool> {
-        let (question, now) = (&search.question, self.clock.uptime());
-        let before = |path| self.reached.at(search, path, now).unwrap_or_default();
-        let mut ports: Vec<Seen> = paths.iter().map(before).collect();
-        let mut count = SEVERAL;
+        source_nat: &SourceNat,
+    ) -> CallResult<bool> {
+        let (claim, now) = (&request.claim, self.clock.uptime());
+        let before = |path| self.reached.at(request, path, now).unwrap_or_default();
+        let mut ports: Vec<ConnectionCounts> = paths.iter().map(before).collect();
+        let mut count = AGREEING_PROBES;
         for _ in 0..ROUNDS {
-            let mut looks: Vec<BoxFuture<'_, Maybe<Seen>>> = Vec::new();
-            let mut open: Vec<(&Path, &mut Seen)> = paths.iter().zip(&mut ports).collect();
-            open.retain(|(_, port)| !judge::is_enough(question, port, disguise));
+            let mut probes: Vec<BoxFuture<'_, CallResult<ConnectionCounts>>> = Vec::new();
+            let mut open: Vec<(&ProbePath, &mut ConnectionCounts)> =
+                paths.iter().zip(&mut ports).collect();
+            open.retain(|(_, port)| !evaluate::is_sufficient(claim, port, source_nat));
             for (path, _) in &open {
-                looks.push(Box::pin(self.seen(Look {
-                    towards: question.towards,
+                probes.push(Box::pin(self.probe(ProbeRun {
+                    towards: claim.towards,
                     path: **path,
                     count,
                     pods,
-                    disguise,
+                    source_nat,
                 })));
             }
-            for ((path, port), seen) in open.into_iter().zip(join_all(looks).await) {
-                port.add(seen?);
-                if judge::is_enough(question, port, disguise) {
+            for ((path, port), counts) in open.into_iter().zip(join_all(probes).await) {
+                port.add(counts?);
+                if evaluate::is_sufficient(claim, port, source_nat) {
                     let now = self.clock.uptime();
-                    self.reached.note(search, *path, port.clone(), now);
+                    self.reached.record(request, *path, port.clone(), now);
                 }
             }
-            if judge::holds(question, &ports, disguise) {
+            if evaluate::holds(claim, &ports, source_nat) {
                 return Ok(true);
             }
-            if judge::is_final(question) {
+            if evaluate::is_final(claim) {
                 break;
             }
-            // There may be many more of the others, on either way.
-            count = AT_ONCE;
+            // There may be many more endpoints of the other side.
+            count = MAX_PROBES;
         }
         Ok(false)
     }
 
-    /// What becomes of some connections from a resolver.
-    async fn seen(&self, look: Look<'_>) -> Maybe<Seen> {
-        let before = self.before(&look).await?;
+    /// Opens connections from a resolver, and counts who accepted them.
+    async fn probe(&self, run: ProbeRun<'_>) -> CallResult<ConnectionCounts> {
+        let before = self.unexpected_before(&run).await?;
         let begun = self.clock.uptime();
-        let (address, port) = look.path.to;
-        let probe = Probe {
+        let (address, port) = run.path.to;
+        let probe = ProbeRequest {
             address,
             port,
-            count: look.count,
+            count: run.count,
         };
         let probed = self
-            .ask
-            .probe(self.internal_of(look.path.from), &probe)
+            .api
+            .probe(self.internal_address(run.path.from), &probe)
             .await?;
-        let mut told = self.told(&look, &probed.sources, begun).await?;
-        // Nobody says of pods that they took something, so whoever may have is asked twice.
-        if look.towards == Towards::Pods && told.taken.len() < probed.sources.len() {
-            self.clock.sleep(SLOW).await;
-            told.join(self.told(&look, &probed.sources, begun).await?);
+        let mut reports = self.query(&run, &probed.sources, begun).await?;
+        // Pods do not report what they accepted, so resolvers that may have accepted it are queried twice.
+        if run.towards == Towards::Pods && reports.accepted.len() < probed.sources.len() {
+            self.clock.sleep(SLOW_ACCEPT).await;
+            reports.join(self.query(&run, &probed.sources, begun).await?);
         }
-        let strangers = told.strangers_since(&before).into_iter();
-        Ok(Seen {
+        let unexpected = reports.unexpected_since(&before).into_iter();
+        Ok(ConnectionCounts {
             opened: probed.sources.len(),
-            by_resolvers: told.taken.len(),
-            again: self.sources.again(&told.taken, self.clock.uptime()),
-            disguised: strangers.filter(|it| look.disguise.may_be(*it)).collect(),
+            by_resolvers: reports.accepted.len(),
+            repeated: self.sources.record(&reports.accepted, self.clock.uptime()),
+            rewritten: unexpected.filter(|it| run.source_nat.may_be(*it)).collect(),
             failed: probed.failed as usize,
         })
     }
 
-    /// The strangers of some time before: none of them is of the proof. Without this nobody could be
-    /// asked about a time long enough to miss none, as earlier proofs would be taken for this one.
-    async fn before(&self, look: &Look<'_>) -> Maybe<Told> {
-        if look.towards == Towards::Resolvers || *look.disguise == Disguise::None {
-            return Ok(Told::default());
+    /// The unexpected sources from before the probe, which are not of it. Without them the query could not
+    /// cover a time that is long enough to miss none: connections of earlier probes would count.
+    async fn unexpected_before(&self, run: &ProbeRun<'_>) -> CallResult<AcceptedReports> {
+        if run.towards == Towards::Resolvers || *run.source_nat == SourceNat::None {
+            return Ok(AcceptedReports::default());
         }
-        self.told(look, &[], self.clock.uptime()).await
+        self.query(run, &[], self.clock.uptime()).await
     }
 
-    /// What all resolvers say about `sources`, and about strangers since then. Towards pods none may
-    /// be missed however long an answer takes, towards resolvers none may be counted that is older.
-    async fn told(&self, look: &Look<'_>, sources: &[SocketAddr], since: Uptime) -> Maybe<Told> {
-        let spare = match look.towards {
-            Towards::Pods => asking::LIMIT,
-            Towards::Resolvers => TRANSIT,
+    /// What all resolvers report about `sources`, and the unexpected sources since then. Towards pods none
+    /// may be missed, however long a response takes; towards resolvers no older one may count.
+    async fn query(
+        &self,
+        run: &ProbeRun<'_>,
+        sources: &[SocketAddr],
+        since: Uptime,
+    ) -> CallResult<AcceptedReports> {
+        let transit = match run.towards {
+            Towards::Pods => CALL_TIMEOUT,
+            Towards::Resolvers => QUERY_TRANSIT,
         };
-        let lately = self.clock.uptime().saturating_sub(since) + spare;
-        let asked = Took {
+        let lately = self.clock.uptime().saturating_sub(since) + transit;
+        let query = AcceptedQuery {
             sources: sources.to_vec(),
-            ports: vec![look.path.resolver_port],
+            ports: vec![run.path.resolver_port],
             lately: u64::try_from(lately.as_millis()).unwrap_or(u64::MAX),
         };
-        let ready = look.pods.iter().map(|pod| self.internal_of(*pod));
-        let others = self.others.as_ref().map(|places| places());
-        let places: BTreeSet<_> = ready.chain(others.unwrap_or_default()).collect();
-        let answers = places.iter().map(|place| self.ask.taken(*place, &asked));
-        let answers = join_all(answers).await;
-        let mut told = Told::default();
-        for (place, answer) in places.iter().zip(answers) {
-            told.add(*place, answer?);
+        let ready = run.pods.iter().map(|pod| self.internal_address(*pod));
+        let all = self.all_resolvers.as_ref().map(|list| list());
+        let resolvers: BTreeSet<_> = ready.chain(all.unwrap_or_default()).collect();
+        let calls = resolvers.iter().map(|one| self.api.accepted(*one, &query));
+        let responses = join_all(calls).await;
+        let mut reports = AcceptedReports::default();
+        for (resolver, response) in resolvers.iter().zip(responses) {
+            reports.add(*resolver, response?);
         }
-        Ok(told)
+        Ok(reports)
     }
 
-    /// How connections of each resolver seem to come from elsewhere.
-    async fn mirror(&self, search: &Search, pods: &[IpAddr]) -> Maybe<Disguises> {
+    /// How the data plane rewrites the sources of each resolver's connections.
+    async fn source_nats(&self, request: &ProofRequest, pods: &[IpAddr]) -> CallResult<SourceNats> {
         let now = self.clock.uptime();
-        if let Some((seen_by, since, disguises)) = &*self.mirrored.lock()
-            && seen_by == pods
-            && now.saturating_sub(*since) < REMEMBERED
+        if let Some((known_for, since, source_nats)) = &*self.source_nats.lock()
+            && known_for == pods
+            && now.saturating_sub(*since) < SOURCE_NAT_TTL
         {
-            return Ok(disguises.clone());
+            return Ok(source_nats.clone());
         }
-        let mut disguises = Disguises::new();
+        let mut source_nats = SourceNats::new();
         for pod in pods {
-            disguises.insert(*pod, self.mirrored_to(*pod, search, pods).await?);
+            source_nats.insert(*pod, self.source_nat_of(*pod, request, pods).await?);
         }
-        // What could not be seen may be seen the next time.
-        if disguises.values().all(|one| *one != Disguise::Unknown) {
-            *self.mirrored.lock() = Some((pods.to_vec(), now, disguises.clone()));
+        // An unknown one is found out again the next time.
+        if source_nats.values().all(|one| *one != SourceNat::Unknown) {
+            *self.source_nats.lock() = Some((pods.to_vec(), now, source_nats.clone()));
         }
-        Ok(disguises)
+        Ok(source_nats)
     }
 
-    async fn mirrored_to(&self, pod: IpAddr, search: &Search, pods: &[IpAddr]) -> Maybe<Disguise> {
-        let mut seen = Vec::new();
-        for mirror in &search.mirrors {
-            let look = Look {
+    async fn source_nat_of(
+        &self,
+        pod: IpAddr,
+        request: &ProofRequest,
+        pods: &[IpAddr],
+    ) -> CallResult<SourceNat> {
+        let mut counts = Vec::new();
+        for address in &request.resolver_service_addresses {
+            let run = ProbeRun {
                 towards: Towards::Resolvers,
-                path: Path {
+                path: ProbePath {
                     from: pod,
-                    to: (*mirror, self.shared),
-                    resolver_port: self.shared,
+                    to: (*address, self.shared_port),
+                    resolver_port: self.shared_port,
                 },
-                count: AT_ONCE,
+                count: MAX_PROBES,
                 pods,
-                disguise: &Disguise::Unknown,
+                source_nat: &SourceNat::Unknown,
             };
-            seen.push(self.seen(look).await?);
+            counts.push(self.probe(run).await?);
         }
-        Ok(judge::disguise(seen))
+        Ok(evaluate::source_nat(counts))
     }
 
-    fn internal_of(&self, pod: IpAddr) -> SocketAddr {
-        SocketAddr::new(pod, self.internal)
+    fn internal_address(&self, pod: IpAddr) -> SocketAddr {
+        SocketAddr::new(pod, self.internal_port)
     }
 }
 
-impl fmt::Debug for Proofs {
+impl fmt::Debug for ResolverProver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proofs")
-            .field("mirrored", &self.mirrored.lock())
+            .field("source_nats", &self.source_nats.lock())
             .finish_non_exhaustive()
     }
 }
 
-impl Prover for Proofs {
-    fn prove<'a>(&'a self, search: &'a Search) -> BoxFuture<'a, bool> {
+impl Prover for ResolverProver {
+    fn prove<'a>(&'a self, request: &'a ProofRequest) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let found = self.clock.within(LIMIT, self.found(search)).await;
-            match found {
+            let checked = self.clock.within(PROOF_TIMEOUT, self.check(request)).await;
+            match checked {
                 Some(Ok(holds)) => {
                     if holds {
-                        self.reached.forget(search);
+                        self.reached.remove(request);
                     }
                     holds
                 }
-                Some(Err(silent)) => {
-                    tracing::debug!(%silent, "a proof was not had");
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "a claim could not be proved");
                     false
                 }
                 None => false,
@@ -424,26 +402,29 @@ impl Prover for Proofs {
         })
     }
 
-    fn ours<'a>(&'a self, resolvers: &'a [Resolver]) -> BoxFuture<'a, Vec<Resolver>> {
-        let ask = |pod| self.ask.activity(self.internal_of(pod));
-        Box::pin(self.ours.among(resolvers, self.clock, ask))
+    fn select_compatible<'a>(
+        &'a self,
+        resolvers: &'a [ResolverEndpoint],
+    ) -> BoxFuture<'a, Vec<ResolverEndpoint>> {
+        let call = |pod| self.api.activity(self.internal_address(pod));
+        Box::pin(self.compatible.among(resolvers, self.clock, call))
     }
 
-    fn cold<'a>(
+    fn cold_start<'a>(
         &'a self,
         service: &'a Key,
         since: Timestamp,
-        resolvers: &'a [Resolver],
+        resolvers: &'a [ResolverEndpoint],
     ) -> BoxFuture<'a, Option<Breakdown>> {
         Box::pin(async move {
             let pods = pods(resolvers);
-            let mut asked = Vec::new();
+            let mut calls = Vec::new();
             for pod in pods {
-                asked.push(self.ask.activity(self.internal_of(pod)));
+                calls.push(self.api.activity(self.internal_address(pod)));
             }
-            let answers = join_all(asked).await.into_iter().flatten();
+            let reports = join_all(calls).await.into_iter().flatten();
             let name = service.to_string();
-            let cold = answers.filter_map(|mut answer| answer.services.remove(&name)?.cold);
+            let cold = reports.filter_map(|mut report| report.services.remove(&name)?.cold);
             let cold = cold.filter(|cold| cold.served >= since);
             let cold = cold.map(|cold| cold.breakdown);
             cold.max_by_key(|breakdown| breakdown.total())
@@ -451,8 +432,8 @@ impl Prover for Proofs {
     }
 }
 
-/// Every pod once, whichever of its addresses comes first.
-fn pods(resolvers: &[Resolver]) -> Vec<IpAddr> {
+/// One address of every pod: the first.
+fn pods(resolvers: &[ResolverEndpoint]) -> Vec<IpAddr> {
     let mut pods = BTreeMap::new();
     for resolver in resolvers {
         pods.entry(&resolver.pod).or_insert(resolver.address);
@@ -460,23 +441,23 @@ fn pods(resolvers: &[Resolver]) -> Vec<IpAddr> {
     pods.into_values().collect()
 }
 
-/// The ways from a resolver to every port of an address.
-fn paths(from: IpAddr, address: IpAddr, search: &Search) -> Option<Vec<Path>> {
-    let ports = search.ports.iter().zip(&search.resolver_ports);
+/// The paths from a resolver to every port of an address.
+fn paths(from: IpAddr, address: IpAddr, request: &ProofRequest) -> Option<Vec<ProbePath>> {
+    let ports = request.ports.iter().zip(&request.resolver_ports);
     let paths = ports.map(|(port, stand_in)| {
-        Some(Path {
+        Some(ProbePath {
             from,
-            to: (address, number(*port)?),
-            resolver_port: number(*stand_in)?,
+            to: (address, port_number(*port)?),
+            resolver_port: port_number(*stand_in)?,
         })
     });
     paths.collect()
 }
 
-fn all(each: Vec<Maybe<bool>>) -> Maybe<bool> {
+fn all(each: Vec<CallResult<bool>>) -> CallResult<bool> {
     each.into_iter().try_fold(true, |all, one| Ok(all && one?))
 }
 
-fn number(port: i32) -> Option<u16> {
+fn port_number(port: i32) -> Option<u16> {
     u16::try_from(port).ok()
 }

@@ -1,4 +1,4 @@
-//! What can be said on a Service, or on what runs behind it.
+//! The annotations on a Service, or on the workload behind it.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -9,41 +9,41 @@ use crate::{
         Autoscaler, AutoscalerKind, ElastiServiceSpec, EnabledPeriod, ScaleTarget, Trigger,
         TriggerKind,
     },
-    trigger::duration,
+    duration,
 };
 
-/// It may sleep if this is `true`.
+/// Whether the service may sleep: `true` or `false`.
 pub const ENABLED: &str = "idle.neaptide.dev/enabled";
-/// On a Service: what runs behind it, as `Deployment/web` or `argoproj.io/v1alpha1/Rollout/web`.
+/// On a Service: the workload behind it, as `Deployment/web` or `argoproj.io/v1alpha1/Rollout/web`.
 pub const TARGET: &str = "idle.neaptide.dev/target";
-/// On what runs: the Service in front of it.
+/// On a workload: the Service in front of it.
 pub const SERVICE: &str = "idle.neaptide.dev/service";
-/// How long nobody must have asked, such as `15m`.
+/// The time without a request before it sleeps, such as `15m`.
 pub const COOLDOWN: &str = "idle.neaptide.dev/cooldown";
-/// How many it wakes to.
+/// The number of replicas it wakes to.
 pub const MIN_REPLICAS: &str = "idle.neaptide.dev/min-replicas";
-/// What Prometheus is asked; without it resolvers count requests.
+/// The query to Prometheus; without it, resolvers count requests.
 pub const QUERY: &str = "idle.neaptide.dev/query";
-/// Below this value nobody asks.
+/// The service is idle while the value is below this.
 pub const THRESHOLD: &str = "idle.neaptide.dev/threshold";
-/// Which Prometheus is asked.
+/// The address of Prometheus.
 pub const SERVER_ADDRESS: &str = "idle.neaptide.dev/server-address";
-/// Who else scales it, as `keda/web` or `hpa/web`.
+/// The autoscaler, as `keda/web` or `hpa/web`.
 pub const AUTOSCALER: &str = "idle.neaptide.dev/autoscaler";
-/// When it may sleep, as five fields of cron.
+/// When it may sleep: a cron expression with five fields.
 pub const SCHEDULE: &str = "idle.neaptide.dev/schedule";
-/// For how long, such as `12h`.
+/// How long it may sleep from then on, such as `12h`.
 pub const SCHEDULE_DURATION: &str = "idle.neaptide.dev/schedule-duration";
-/// Whose time of day the schedule means.
+/// The time zone of the schedule.
 pub const TIME_ZONE: &str = "idle.neaptide.dev/time-zone";
-/// The ElastiServices that are woken with it, with commas between.
+/// The ElastiServices that are woken with it, comma-separated.
 pub const DEPENDENCIES: &str = "idle.neaptide.dev/dependencies";
-/// It is only told what would become of it if this is `true`.
+/// Whether the operator only reports what it would do.
 pub const OBSERVE_ONLY: &str = "idle.neaptide.dev/observe-only";
-/// Browsers get a page that waits if this is `true`.
+/// Whether browsers get a page that reloads until the service is awake.
 pub const WAITING_PAGE: &str = "idle.neaptide.dev/waiting-page";
 
-/// All of them.
+/// All annotations.
 pub const ALL: [&str; 15] = [
     ENABLED,
     TARGET,
@@ -61,20 +61,20 @@ pub const ALL: [&str; 15] = [
     OBSERVE_ONLY,
     WAITING_PAGE,
 ];
-const OURS: &str = "idle.neaptide.dev/";
+const PREFIX: &str = "idle.neaptide.dev/";
 
-/// An annotation that says nothing that could be meant.
+/// An annotation with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bad {
-    /// Which one.
+pub struct InvalidAnnotation {
+    /// The annotation.
     pub annotation: String,
-    /// What it says.
+    /// Its value.
     pub value: String,
-    /// What it should say.
+    /// A description of a valid value.
     pub wants: &'static str,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for InvalidAnnotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             annotation,
@@ -88,93 +88,95 @@ impl fmt::Display for Bad {
     }
 }
 
-/// What was asked for.
+/// The settings in the annotations of an object.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Asked {
-    /// What runs, if that is said.
+pub struct OptIn {
+    /// The workload, if it is named.
     pub target: Option<ScaleTarget>,
-    /// The Service, if that is said.
+    /// The Service, if it is named.
     pub service: Option<String>,
-    /// Everything else.
+    /// The rest of the spec.
     pub spec: ElastiServiceSpec,
 }
 
-/// What annotations ask for; nothing if it is not to sleep.
-pub fn read(annotations: &BTreeMap<String, String>) -> Result<Option<Asked>, Bad> {
-    let said = Said(annotations);
-    if !said.switch(ENABLED)? {
+/// Parses annotations; none if they do not enable sleep.
+pub fn parse(annotations: &BTreeMap<String, String>) -> Result<Option<OptIn>, InvalidAnnotation> {
+    let reader = AnnotationReader(annotations);
+    if !reader.boolean(ENABLED)? {
         return Ok(None);
     }
     let mut names = annotations.iter();
-    let unknown = names.find(|(name, _)| name.starts_with(OURS) && !ALL.contains(&name.as_str()));
+    let unknown = names.find(|(name, _)| name.starts_with(PREFIX) && !ALL.contains(&name.as_str()));
     if let Some((name, value)) = unknown {
         let wants = "nothing: there is no such annotation";
-        return Err(bad(name, value, wants));
+        return Err(invalid(name, value, wants));
     }
     let spec = ElastiServiceSpec {
-        min_target_replicas: said.number(MIN_REPLICAS)?,
-        cooldown_period: Some(said.cooldown()?),
-        triggers: vec![said.trigger()?],
-        autoscaler: said.autoscaler()?,
-        enabled_period: said.period()?,
-        dependencies: said.list(DEPENDENCIES),
-        observe_only: said.switch(OBSERVE_ONLY)?,
-        waiting_page: said.switch(WAITING_PAGE)?,
+        min_target_replicas: reader.number(MIN_REPLICAS)?,
+        cooldown_period: Some(reader.cooldown()?),
+        triggers: vec![reader.trigger()?],
+        autoscaler: reader.autoscaler()?,
+        enabled_period: reader.period()?,
+        dependencies: reader.list(DEPENDENCIES),
+        observe_only: reader.boolean(OBSERVE_ONLY)?,
+        waiting_page: reader.boolean(WAITING_PAGE)?,
         ..ElastiServiceSpec::default()
     };
-    Ok(Some(Asked {
-        target: said.target()?,
-        service: said.text(SERVICE).map(str::to_owned),
+    Ok(Some(OptIn {
+        target: reader.target()?,
+        service: reader.text(SERVICE).map(str::to_owned),
         spec,
     }))
 }
 
-struct Said<'a>(&'a BTreeMap<String, String>);
+struct AnnotationReader<'a>(&'a BTreeMap<String, String>);
 
-impl Said<'_> {
+impl AnnotationReader<'_> {
     fn text(&self, name: &str) -> Option<&str> {
         let text = self.0.get(name)?.trim();
         Some(text).filter(|text| !text.is_empty())
     }
 
-    fn read<T>(
+    fn parse<T>(
         &self,
         name: &str,
         wants: &'static str,
         read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, Bad> {
+    ) -> Result<Option<T>, InvalidAnnotation> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
-        read(text).map(Some).ok_or_else(|| bad(name, text, wants))
+        read(text)
+            .map(Some)
+            .ok_or_else(|| invalid(name, text, wants))
     }
 
-    fn switch(&self, name: &str) -> Result<bool, Bad> {
+    fn boolean(&self, name: &str) -> Result<bool, InvalidAnnotation> {
         let read = |text: &str| bool::from_str(text).ok();
-        let said = self.read(name, "true or false", read)?;
-        Ok(said.unwrap_or(false))
+        let value = self.parse(name, "true or false", read)?;
+        Ok(value.unwrap_or(false))
     }
 
-    fn number(&self, name: &str) -> Result<Option<i32>, Bad> {
+    fn number(&self, name: &str) -> Result<Option<i32>, InvalidAnnotation> {
         let read = |text: &str| text.parse().ok().filter(|number| *number > 0);
-        self.read(name, "a whole number from 1 on", read)
+        self.parse(name, "a whole number from 1 on", read)
     }
 
-    fn cooldown(&self) -> Result<i32, Bad> {
+    fn cooldown(&self) -> Result<i32, InvalidAnnotation> {
         let read = |text: &str| {
             let cooldown = duration::parse(text).ok()?;
             let seconds = i32::try_from(cooldown.as_secs()).ok()?;
             (1..=604_800).contains(&seconds).then_some(seconds)
         };
         let wants = "a duration from 1s to 168h such as 15m";
-        Ok(self.read(COOLDOWN, wants, read)?.unwrap_or(900))
+        Ok(self.parse(COOLDOWN, wants, read)?.unwrap_or(900))
     }
 
-    fn trigger(&self) -> Result<Trigger, Bad> {
+    fn trigger(&self) -> Result<Trigger, InvalidAnnotation> {
         let Some(query) = self.text(QUERY) else {
             for name in [THRESHOLD, SERVER_ADDRESS] {
                 if let Some(value) = self.text(name) {
-                    return Err(bad(name, value, "something only together with a query"));
+                    return Err(invalid(name, value, "something only together with a query"));
                 }
             }
             return Ok(Trigger {
@@ -186,7 +188,7 @@ impl Said<'_> {
             let number = text.parse().ok().filter(|it: &f64| it.is_finite());
             number.map(|_| text.to_owned())
         };
-        let threshold = self.read(THRESHOLD, "a number such as 0.5", number)?;
+        let threshold = self.parse(THRESHOLD, "a number such as 0.5", number)?;
         let mut metadata =
             json!({"query": query, "threshold": threshold.unwrap_or("0".to_owned())});
         if let Some(address) = self.text(SERVER_ADDRESS) {
@@ -198,7 +200,7 @@ impl Said<'_> {
         })
     }
 
-    fn autoscaler(&self) -> Result<Option<Autoscaler>, Bad> {
+    fn autoscaler(&self) -> Result<Option<Autoscaler>, InvalidAnnotation> {
         let read = |text: &str| {
             let (kind, name) = text.split_once('/')?;
             let kind = match kind.to_ascii_lowercase().as_str() {
@@ -209,21 +211,25 @@ impl Said<'_> {
             let name = name.to_owned();
             Some(Autoscaler { kind, name }).filter(|it| !it.name.is_empty())
         };
-        self.read(AUTOSCALER, "keda/NAME or hpa/NAME", read)
+        self.parse(AUTOSCALER, "keda/NAME or hpa/NAME", read)
     }
 
-    fn period(&self) -> Result<Option<EnabledPeriod>, Bad> {
+    fn period(&self) -> Result<Option<EnabledPeriod>, InvalidAnnotation> {
         let Some(schedule) = self.text(SCHEDULE) else {
             for name in [SCHEDULE_DURATION, TIME_ZONE] {
                 if let Some(value) = self.text(name) {
-                    return Err(bad(name, value, "something only together with a schedule"));
+                    return Err(invalid(
+                        name,
+                        value,
+                        "something only together with a schedule",
+                    ));
                 }
             }
             return Ok(None);
         };
         let wants = "a duration such as 12h";
         let lasts = |text: &str| duration::parse(text).ok().map(|_| text.to_owned());
-        let lasts = self.read(SCHEDULE_DURATION, wants, lasts)?;
+        let lasts = self.parse(SCHEDULE_DURATION, wants, lasts)?;
         Ok(Some(EnabledPeriod {
             schedule: schedule.to_owned(),
             duration: lasts.unwrap_or_else(|| "24h".to_owned()),
@@ -237,9 +243,9 @@ impl Said<'_> {
         parts.map(str::to_owned).collect()
     }
 
-    fn target(&self) -> Result<Option<ScaleTarget>, Bad> {
+    fn target(&self) -> Result<Option<ScaleTarget>, InvalidAnnotation> {
         let wants = "KIND/NAME such as Deployment/web, or GROUP/VERSION/KIND/NAME";
-        self.read(TARGET, wants, |text| {
+        self.parse(TARGET, wants, |text| {
             let parts: Vec<_> = text.split('/').collect();
             let (api_version, kind, name) = match parts[..] {
                 [kind, name] => ("apps/v1".to_owned(), kind, name),
@@ -256,8 +262,8 @@ impl Said<'_> {
     }
 }
 
-fn bad(annotation: &str, value: &str, wants: &'static str) -> Bad {
-    Bad {
+fn invalid(annotation: &str, value: &str, wants: &'static str) -> InvalidAnnotation {
+    InvalidAnnotation {
         annotation: annotation.to_owned(),
         value: value.to_owned(),
         wants,

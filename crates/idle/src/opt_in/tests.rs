@@ -1,4 +1,4 @@
-//! Annotations, as values and on a server in the test's own process.
+//! Annotations, as values and against an API server in the test's own process.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     client::Body,
 };
-use neap_kit::{apply::Object, clock::Clock, lease::Leadership, site::Site, watch::Watches};
+use neap_kit::{apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -30,20 +30,17 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{annotations::*, *};
-use crate::{
-    api::{ElastiService, ElastiServiceSpec, TriggerKind},
-    service::facts::OFF,
-};
+use crate::api::{ElastiService, ElastiServiceSpec, TriggerKind, annotations::OFF};
 
-fn asked(rows: &[(&str, &str)]) -> Result<Option<Asked>, Bad> {
-    let mut said = BTreeMap::from([(ENABLED.to_owned(), "true".to_owned())]);
+fn parse_enabled(rows: &[(&str, &str)]) -> Result<Option<OptIn>, InvalidAnnotation> {
+    let mut annotations = BTreeMap::from([(ENABLED.to_owned(), "true".to_owned())]);
     let row = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    said.extend(rows.iter().map(row));
-    read(&said)
+    annotations.extend(rows.iter().map(row));
+    parse(&annotations)
 }
 
 fn spec(rows: &[(&str, &str)]) -> Value {
-    let spec: ElastiServiceSpec = asked(rows).unwrap().unwrap().spec;
+    let spec: ElastiServiceSpec = parse_enabled(rows).unwrap().unwrap().spec;
     let mut spec = serde_json::to_value(spec).unwrap();
     for name in ["service", "scaleTargetRef"] {
         spec.as_object_mut().unwrap().remove(name);
@@ -52,9 +49,12 @@ fn spec(rows: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn annotations_say_what_an_elasti_service_can() {
-    assert_eq!(read(&BTreeMap::new()), Ok(None));
-    assert_eq!(asked(&[(ENABLED, "false"), (COOLDOWN, "x")]), Ok(None));
+fn annotations_cover_the_spec_of_an_elasti_service() {
+    assert_eq!(parse(&BTreeMap::new()), Ok(None));
+    assert_eq!(
+        parse_enabled(&[(ENABLED, "false"), (COOLDOWN, "x")]),
+        Ok(None)
+    );
     let requests = json!([{"type": "requests"}]);
     assert_eq!(
         spec(&[]),
@@ -86,7 +86,13 @@ fn annotations_say_what_an_elasti_service_can() {
         "dependencies": ["api", "store"], "observeOnly": true, "waitingPage": true,
     });
     assert_eq!(all, wanted);
-    let target = |text| asked(&[(TARGET, text)]).unwrap().unwrap().target.unwrap();
+    let target = |text| {
+        parse_enabled(&[(TARGET, text)])
+            .unwrap()
+            .unwrap()
+            .target
+            .unwrap()
+    };
     assert_eq!(target("StatefulSet/db").api_version, "apps/v1");
     let rollout = target("argoproj.io/v1alpha1/Rollout/web");
     assert_eq!(
@@ -96,7 +102,7 @@ fn annotations_say_what_an_elasti_service_can() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_by_its_name() {
+fn invalid_annotations_are_refused_by_name() {
     for (name, value) in [
         (ENABLED, "yes"),
         (COOLDOWN, "soon"),
@@ -113,31 +119,31 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
         (OBSERVE_ONLY, "perhaps"),
         ("idle.neaptide.dev/cooldwon", "5m"),
     ] {
-        let bad = asked(&[(name, value)]).unwrap_err();
-        assert_eq!((&*bad.annotation, &*bad.value), (name, value));
+        let invalid = parse_enabled(&[(name, value)]).unwrap_err();
+        assert_eq!((&*invalid.annotation, &*invalid.value), (name, value));
         assert!(
-            bad.to_string().starts_with("metadata.annotations["),
-            "{bad}"
+            invalid.to_string().starts_with("metadata.annotations["),
+            "{invalid}"
         );
     }
-    assert!(asked(&[(QUERY, "up"), (THRESHOLD, "many")]).is_err());
-    assert!(asked(&[(SCHEDULE, "0 1 * * *"), (SCHEDULE_DURATION, "long")]).is_err());
+    assert!(parse_enabled(&[(QUERY, "up"), (THRESHOLD, "many")]).is_err());
+    assert!(parse_enabled(&[(SCHEDULE, "0 1 * * *"), (SCHEDULE_DURATION, "long")]).is_err());
 }
 
-struct Stage {
+struct TestCluster {
     client: Client,
     clock: Clock,
-    /// Whether Deployments cannot be read.
+    /// Whether reads of Deployments fail.
     blind: Arc<AtomicBool>,
     stop: CancellationToken,
     _tasks: JoinSet<()>,
     _pocket: Pocket,
 }
 
-/// Finds no Deployments of a namespace while it is `blind`.
-fn hiding(pocket: &Pocket, blind: Arc<AtomicBool>) -> Client {
+/// A client whose reads of Deployments fail while `blind` is set.
+fn failing_client(pocket: &Pocket, blind: Arc<AtomicBool>) -> Client {
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
-    let hiding = pocket
+    let failing_client = pocket
         .service()
         .map_request(move |mut request: Request<Body>| {
             if blind.load(Ordering::SeqCst) && request.uri().path() == DEPLOYMENTS {
@@ -145,10 +151,10 @@ fn hiding(pocket: &Pocket, blind: Arc<AtomicBool>) -> Client {
             }
             request
         });
-    Client::new(hiding, "default")
+    Client::new(failing_client, "default")
 }
 
-impl Stage {
+impl TestCluster {
     async fn open() -> Self {
         let options = Options::new(Environment::rehearsal(7));
         let pocket = Pocket::open(options).await.unwrap();
@@ -156,10 +162,10 @@ impl Stage {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let (watches, watching) = Watches::new(clock);
         let blind = Arc::<AtomicBool>::default();
-        let site = Site {
-            client: hiding(&pocket, blind.clone()),
+        let context = Context {
+            client: failing_client(&pocket, blind.clone()),
             watches,
-            leadership: Leadership::alone(clock),
+            leadership: Leadership::without_election(clock),
             clock,
         };
         let definitions = Api::all(client.clone());
@@ -170,7 +176,7 @@ impl Stage {
             .unwrap();
         clock.sleep(Duration::from_secs(1)).await;
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-        let controller = service(&site, "elasti").unwrap();
+        let controller = component(&context, "elasti").unwrap();
         tasks.spawn(controller.run(stop.clone()));
         tasks.spawn(watching.run(stop.clone()));
         Self {
@@ -207,8 +213,8 @@ impl Stage {
         self.clock.sleep(Duration::from_secs(1)).await;
     }
 
-    /// Says something for a whole namespace, which is made if it is not there.
-    async fn switch(&self, namespace: &str, annotations: Value) {
+    /// Annotates a Namespace, which is created if it does not exist.
+    async fn annotate_namespace(&self, namespace: &str, annotations: Value) {
         let object = json!({
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": namespace, "annotations": annotations},
@@ -220,17 +226,17 @@ impl Stage {
             namespaces.create(&parameters, &object).await.unwrap();
         } else {
             let (parameters, patch) = (PatchParams::default(), Patch::Merge(object));
-            let said = namespaces.patch(namespace, &parameters, &patch).await;
-            said.unwrap();
+            let annotations = namespaces.patch(namespace, &parameters, &patch).await;
+            annotations.unwrap();
         }
         self.clock.sleep(Duration::from_secs(1)).await;
     }
 
-    async fn made(&self, name: &str) -> Option<ElastiService> {
+    async fn elasti_service(&self, name: &str) -> Option<ElastiService> {
         self.api().get_opt(name).await.unwrap()
     }
 
-    async fn told(&self) -> Vec<(String, String)> {
+    async fn events(&self) -> Vec<(String, String)> {
         let events = self.api::<Event>().list(&ListParams::default()).await;
         let events = events.unwrap().items.into_iter();
         events
@@ -239,7 +245,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -267,147 +273,177 @@ fn deployment(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotated_service_sleeps_and_its_annotation_ends_it() {
-    let stage = Stage::open().await;
-    stage.create::<Deployment>(deployment("web")).await;
-    stage.create::<Service>(public("shop")).await;
-    assert!(stage.made("shop").await.is_none());
-    stage
+async fn an_annotated_service_gets_an_elasti_service_until_the_annotation_goes() {
+    let cluster = TestCluster::open().await;
+    cluster.create::<Deployment>(deployment("web")).await;
+    cluster.create::<Service>(public("shop")).await;
+    assert!(cluster.elasti_service("shop").await.is_none());
+    cluster
         .annotate::<Service>("shop", json!({ENABLED: "true"}))
         .await;
-    let made = stage.made("shop").await.unwrap();
-    assert_eq!(made.spec.service, "shop");
-    assert_eq!(made.spec.scale_target_ref.name, "web");
-    assert_eq!(made.spec.triggers[0].kind, TriggerKind::Requests);
+    let elasti_service = cluster.elasti_service("shop").await.unwrap();
+    assert_eq!(elasti_service.spec.service, "shop");
+    assert_eq!(elasti_service.spec.scale_target_ref.name, "web");
+    assert_eq!(elasti_service.spec.triggers[0].kind, TriggerKind::Requests);
     assert_eq!(
-        made.metadata.owner_references.as_ref().unwrap()[0].name,
+        elasti_service.metadata.owner_references.as_ref().unwrap()[0].name,
         "shop"
     );
-    // What they say is followed, and what somebody writes into it is not.
-    stage
+    // Changes of the annotations are applied, and changes of the ElastiService are reverted.
+    cluster
         .annotate::<Service>("shop", json!({COOLDOWN: "1m"}))
         .await;
     assert_eq!(
-        stage.made("shop").await.unwrap().spec.cooldown_period,
+        cluster
+            .elasti_service("shop")
+            .await
+            .unwrap()
+            .spec
+            .cooldown_period,
         Some(60)
     );
     let parameters = PatchParams::default();
     let change = Patch::Merge(json!({"spec": {"cooldownPeriod": 5}}));
-    let services = stage.api::<ElastiService>();
+    let services = cluster.api::<ElastiService>();
     services.patch("shop", &parameters, &change).await.unwrap();
-    stage.clock.sleep(Duration::from_secs(1)).await;
+    cluster.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(
-        stage.made("shop").await.unwrap().spec.cooldown_period,
+        cluster
+            .elasti_service("shop")
+            .await
+            .unwrap()
+            .spec
+            .cooldown_period,
         Some(60)
     );
-    // What is not understood is told, and changes nothing.
-    stage
+    // An invalid annotation is reported, and changes nothing.
+    cluster
         .annotate::<Service>("shop", json!({COOLDOWN: "soon"}))
         .await;
     assert_eq!(
-        stage.made("shop").await.unwrap().spec.cooldown_period,
+        cluster
+            .elasti_service("shop")
+            .await
+            .unwrap()
+            .spec
+            .cooldown_period,
         Some(60)
     );
-    let told = stage.told().await;
-    assert_eq!(told[0].0, "NotUnderstood");
-    assert!(told[0].1.contains(COOLDOWN), "{told:?}");
-    stage
+    let events = cluster.events().await;
+    assert_eq!(events[0].0, "NotUnderstood");
+    assert!(events[0].1.contains(COOLDOWN), "{events:?}");
+    cluster
         .annotate::<Service>("shop", json!({ENABLED: null, COOLDOWN: null}))
         .await;
-    assert!(stage.made("shop").await.is_none());
+    assert!(cluster.elasti_service("shop").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotated_deployment_sleeps_behind_the_service_that_selects_it() {
-    let stage = Stage::open().await;
-    stage.create::<Deployment>(deployment("web")).await;
-    stage.create::<Service>(public("shop")).await;
-    stage
+async fn an_annotated_deployment_uses_the_service_that_selects_it() {
+    let cluster = TestCluster::open().await;
+    cluster.create::<Deployment>(deployment("web")).await;
+    cluster.create::<Service>(public("shop")).await;
+    cluster
         .annotate::<Deployment>("web", json!({ENABLED: "true"}))
         .await;
-    let made = stage.made("shop").await.unwrap();
-    assert_eq!(made.spec.scale_target_ref.kind, "Deployment");
+    let elasti_service = cluster.elasti_service("shop").await.unwrap();
+    assert_eq!(elasti_service.spec.scale_target_ref.kind, "Deployment");
     assert_eq!(
-        made.metadata.owner_references.unwrap()[0].kind,
+        elasti_service.metadata.owner_references.unwrap()[0].kind,
         "Deployment"
     );
-    // With two that fit, one has to be named.
-    stage.create::<Service>(public("other")).await;
-    stage
+    // If two match, one has to be named.
+    cluster.create::<Service>(public("other")).await;
+    cluster
         .annotate::<Deployment>("web", json!({COOLDOWN: "1m"}))
         .await;
-    let told = stage.told().await;
+    let events = cluster.events().await;
     assert!(
-        told.iter().any(|(_, message)| message.contains(SERVICE)),
-        "{told:?}"
+        events.iter().any(|(_, message)| message.contains(SERVICE)),
+        "{events:?}"
     );
-    stage
+    cluster
         .annotate::<Deployment>("web", json!({SERVICE: "other"}))
         .await;
     assert_eq!(
-        stage.made("other").await.unwrap().spec.cooldown_period,
+        cluster
+            .elasti_service("other")
+            .await
+            .unwrap()
+            .spec
+            .cooldown_period,
         Some(60)
     );
     assert!(
-        stage.made("shop").await.is_none(),
-        "it is about another one now"
+        cluster.elasti_service("shop").await.is_none(),
+        "it names another one now"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_wrote_comes_first() {
-    let stage = Stage::open().await;
-    stage.create::<Deployment>(deployment("web")).await;
-    stage.create::<Service>(public("shop")).await;
-    stage
+async fn an_elasti_service_of_a_user_takes_precedence() {
+    let cluster = TestCluster::open().await;
+    cluster.create::<Deployment>(deployment("web")).await;
+    cluster.create::<Service>(public("shop")).await;
+    cluster
         .annotate::<Service>("shop", json!({ENABLED: "true"}))
         .await;
-    assert!(stage.made("shop").await.is_some());
+    assert!(cluster.elasti_service("shop").await.is_some());
     let written = json!({"metadata": {"name": "by-hand"}, "spec": {
         "service": "shop", "cooldownPeriod": 30,
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
     }});
-    stage.create::<ElastiService>(written).await;
-    stage.clock.sleep(Duration::from_secs(5)).await;
-    assert!(stage.made("shop").await.is_none());
-    assert_eq!(stage.told().await[0].0, "AlreadyThere");
-    let by_hand = stage.made("by-hand").await.unwrap();
+    cluster.create::<ElastiService>(written).await;
+    cluster.clock.sleep(Duration::from_secs(5)).await;
+    assert!(cluster.elasti_service("shop").await.is_none());
+    assert_eq!(cluster.events().await[0].0, "AlreadyThere");
+    let by_hand = cluster.elasti_service("by-hand").await.unwrap();
     assert_eq!(by_hand.spec.cooldown_period, Some(30));
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_made_where_nothing_sleeps() {
-    let stage = Stage::open().await;
-    stage.create::<Deployment>(deployment("web")).await;
-    stage.create::<Service>(public("shop")).await;
-    stage
+async fn no_elasti_service_is_created_in_a_namespace_that_is_off() {
+    let cluster = TestCluster::open().await;
+    cluster.create::<Deployment>(deployment("web")).await;
+    cluster.create::<Service>(public("shop")).await;
+    cluster
         .annotate::<Service>("shop", json!({ENABLED: "true"}))
         .await;
     for namespace in ["elasti", "default"] {
-        stage.switch(namespace, json!({OFF: "true"})).await;
-        assert!(stage.made("shop").await.is_some(), "what is there stays");
-        let services = stage.api::<ElastiService>();
+        cluster
+            .annotate_namespace(namespace, json!({OFF: "true"}))
+            .await;
+        assert!(
+            cluster.elasti_service("shop").await.is_some(),
+            "an existing one stays"
+        );
+        let services = cluster.api::<ElastiService>();
         let parameters = DeleteParams::default();
         services.delete("shop", &parameters).await.unwrap();
-        stage.clock.sleep(Duration::from_mins(2)).await;
-        assert!(stage.made("shop").await.is_none(), "off in {namespace}");
-        stage.switch(namespace, json!({OFF: null})).await;
-        assert!(stage.made("shop").await.is_some());
+        cluster.clock.sleep(Duration::from_mins(2)).await;
+        assert!(
+            cluster.elasti_service("shop").await.is_none(),
+            "off in {namespace}"
+        );
+        cluster
+            .annotate_namespace(namespace, json!({OFF: null}))
+            .await;
+        assert!(cluster.elasti_service("shop").await.is_some());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_is_told_and_read_later() {
-    let stage = Stage::open().await;
-    stage.create::<Service>(public("web")).await;
-    stage.create::<Deployment>(deployment("web")).await;
-    stage.blind.store(true, Ordering::SeqCst);
+async fn a_failed_read_is_reported_and_retried() {
+    let cluster = TestCluster::open().await;
+    cluster.create::<Service>(public("web")).await;
+    cluster.create::<Deployment>(deployment("web")).await;
+    cluster.blind.store(true, Ordering::SeqCst);
     let on = json!({ENABLED: "true"});
-    stage.annotate::<Service>("web", on).await;
-    assert!(stage.made("web").await.is_none());
-    let told = stage.told().await;
-    assert_eq!(told[0].0, "NotRead", "{told:?}");
-    stage.blind.store(false, Ordering::SeqCst);
-    stage.clock.sleep(Duration::from_mins(1)).await;
-    assert!(stage.made("web").await.is_some());
+    cluster.annotate::<Service>("web", on).await;
+    assert!(cluster.elasti_service("web").await.is_none());
+    let events = cluster.events().await;
+    assert_eq!(events[0].0, "NotRead", "{events:?}");
+    cluster.blind.store(false, Ordering::SeqCst);
+    cluster.clock.sleep(Duration::from_mins(1)).await;
+    assert!(cluster.elasti_service("web").await.is_some());
 }

@@ -1,4 +1,4 @@
-//! Who was asked for lately, for services whose clients are counted here.
+//! Tracks when each service was last requested, for services whose activity the resolvers count.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,40 +6,40 @@ use jiff::{SignedDuration, Timestamp};
 use neap_kit::{clock::Clock, key::Key};
 use parking_lot::Mutex;
 
-use crate::api::{Breakdown, wire::Cold};
+use crate::api::{Breakdown, wire::ColdStart};
 
-/// Those who are served within this time waited for the same wake.
-const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
+/// Held requests that are answered within this time waited for the same wake.
+const SAME_WAKE_WINDOW: SignedDuration = SignedDuration::from_mins(1);
 
-/// What every service was asked. Cheap to copy.
+/// The requests of every service. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Activity {
+pub struct ActivityTracker {
     clock: Clock,
-    services: Arc<Mutex<BTreeMap<Key, Asked>>>,
+    services: Arc<Mutex<BTreeMap<Key, ServiceRequests>>>,
 }
 
-/// What a service was asked.
+/// The requests of one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// When it was last asked something, or now if something is still under way.
+pub struct ServiceRequests {
+    /// When the last request or connection began or ended; now while one is open.
     pub last: Timestamp,
-    /// So many requests or connections since this resolver began.
+    /// Requests and connections since this resolver started.
     pub requests: u64,
-    /// So many of them are under way.
+    /// Those that are open.
     pub open: usize,
-    /// The last that had to wait; of some at the same time, the one that waited longest.
-    pub cold: Option<Cold>,
+    /// The last one that was held; of several for the same wake, the one that waited longest.
+    pub cold: Option<ColdStart>,
 }
 
-/// A request or connection that is under way; dropping it ends it.
+/// Counts a request or connection as open until dropped.
 #[derive(Debug)]
-pub struct Open {
-    activity: Activity,
+pub struct OpenRequest {
+    activity: ActivityTracker,
     service: Key,
 }
 
-impl Activity {
-    /// Nobody asked for anything yet.
+impl ActivityTracker {
+    /// No requests.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -47,68 +47,68 @@ impl Activity {
         }
     }
 
-    /// Somebody asks for a service.
-    pub fn begin(&self, service: &Key) -> Open {
+    /// Records a request or connection for a service.
+    pub fn start_request(&self, service: &Key) -> OpenRequest {
         let last = self.clock.now();
         let mut services = self.services.lock();
-        let asked = services.entry(service.clone()).or_insert(Asked {
+        let record = services.entry(service.clone()).or_insert(ServiceRequests {
             last,
             requests: 0,
             open: 0,
             cold: None,
         });
-        asked.last = last;
-        asked.requests += 1;
-        asked.open += 1;
-        Open {
+        record.last = last;
+        record.requests += 1;
+        record.open += 1;
+        OpenRequest {
             activity: self.clone(),
             service: service.clone(),
         }
     }
 
-    /// Somebody was served who had to wait.
-    pub fn served_cold(&self, service: &Key, breakdown: Breakdown) {
+    /// Records that a held request was answered.
+    pub fn record_cold_start(&self, service: &Key, breakdown: Breakdown) {
         let served = self.clock.now();
         let mut services = self.services.lock();
-        let Some(asked) = services.get_mut(service) else {
+        let Some(record) = services.get_mut(service) else {
             return;
         };
-        let longer = |other: &Cold| {
-            let together = served.duration_since(other.served) < TOGETHER;
+        let longer = |other: &ColdStart| {
+            let together = served.duration_since(other.served) < SAME_WAKE_WINDOW;
             together && other.breakdown.total() > breakdown.total()
         };
-        if !asked.cold.as_ref().is_some_and(longer) {
-            asked.cold = Some(Cold { served, breakdown });
+        if !record.cold.as_ref().is_some_and(longer) {
+            record.cold = Some(ColdStart { served, breakdown });
         }
     }
 
-    /// What every service was asked, as it is now.
-    pub fn all(&self) -> BTreeMap<Key, Asked> {
+    /// The requests of every service as of now.
+    pub fn all(&self) -> BTreeMap<Key, ServiceRequests> {
         let now = self.clock.now();
         let services = self.services.lock().clone();
-        let seen = services.into_iter().map(|(service, mut asked)| {
-            if asked.open > 0 {
-                asked.last = now;
+        let seen = services.into_iter().map(|(service, mut record)| {
+            if record.open > 0 {
+                record.last = now;
             }
-            (service, asked)
+            (service, record)
         });
         seen.collect()
     }
 
-    /// Forgets services that are no longer known and of which nothing is under way.
+    /// Drops services that are no longer `known` and have nothing open.
     pub fn retain(&self, known: impl Fn(&Key) -> bool) {
         let mut services = self.services.lock();
-        services.retain(|service, asked| asked.open > 0 || known(service));
+        services.retain(|service, record| record.open > 0 || known(service));
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let last = self.activity.clock.now();
         let mut services = self.activity.services.lock();
-        if let Some(asked) = services.get_mut(&self.service) {
-            asked.open = asked.open.saturating_sub(1);
-            asked.last = last;
+        if let Some(record) = services.get_mut(&self.service) {
+            record.open = record.open.saturating_sub(1);
+            record.last = last;
         }
     }
 }
@@ -120,28 +120,28 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_under_way_is_asked_for_all_the_time() {
+    async fn an_open_request_counts_as_activity_until_it_ends() {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-        let activity = Activity::new(clock);
+        let activity = ActivityTracker::new(clock);
         let service = Key::new("shop", "cart");
-        let open = activity.begin(&service);
+        let open = activity.start_request(&service);
         clock.sleep(Duration::from_mins(2)).await;
-        let asked = activity.all()[&service];
-        assert_eq!(asked.last.to_string(), "2026-01-01T00:02:00Z");
-        assert_eq!((asked.requests, asked.open), (1, 1));
+        let record = activity.all()[&service];
+        assert_eq!(record.last.to_string(), "2026-01-01T00:02:00Z");
+        assert_eq!((record.requests, record.open), (1, 1));
         let slow = Breakdown {
             ready: 900,
             ..Breakdown::default()
         };
-        activity.served_cold(&service, slow);
-        activity.served_cold(&service, Breakdown::default());
-        let cold = |activity: &Activity| activity.all()[&service].cold.unwrap().breakdown;
-        assert_eq!(cold(&activity), slow, "who waited longest");
+        activity.record_cold_start(&service, slow);
+        activity.record_cold_start(&service, Breakdown::default());
+        let cold = |activity: &ActivityTracker| activity.all()[&service].cold.unwrap().breakdown;
+        assert_eq!(cold(&activity), slow, "the longest of one wake counts");
         drop(open);
         clock.sleep(Duration::from_mins(2)).await;
-        let asked = activity.all()[&service];
-        assert_eq!(asked.last.to_string(), "2026-01-01T00:02:00Z");
-        activity.served_cold(&service, Breakdown::default());
+        let record = activity.all()[&service];
+        assert_eq!(record.last.to_string(), "2026-01-01T00:02:00Z");
+        activity.record_cold_start(&service, Breakdown::default());
         assert_eq!(cold(&activity), Breakdown::default(), "another wake");
         activity.retain(|_| false);
         assert!(activity.all().is_empty());

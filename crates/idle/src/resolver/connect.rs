@@ -1,4 +1,4 @@
-//! A connection to a pod.
+//! Connects to a pod.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -6,11 +6,12 @@ use neap_kit::clock::Clock;
 
 use super::net::{Net, Stream};
 
-/// A pod that is there answers sooner; one that does not is put aside and another is tried.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest that a connection to a pod may take: a running pod accepts sooner, and after it another
+/// pod is tried.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One try.
+/// Makes one attempt.
 pub async fn connect(net: &Net, pod: SocketAddr, clock: Clock) -> io::Result<Stream> {
-    let stream = clock.within(PATIENCE, net.connect(pod)).await;
+    let stream = clock.within(CONNECT_TIMEOUT, net.connect(pod)).await;
     stream.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
 }

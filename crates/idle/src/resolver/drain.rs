@@ -1,4 +1,4 @@
-//! Ends well: nobody who was taken is forgotten.
+//! Graceful shutdown: every accepted connection is answered or refused.
 
 use std::{
     sync::{
@@ -12,63 +12,72 @@ use tokio_util::sync::CancellationToken;
 
 use super::Resolver;
 
-/// How long each part of the end may take.
+/// The longest that each phase of the shutdown may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// Connections are still taken, because the data plane does not know yet.
-    pub lag: Duration,
-    /// What is held may still be let go; then it is refused.
-    pub held: Duration,
-    /// What is under way may still end; then it is cut off.
-    pub rest: Duration,
+pub struct DrainTimeouts {
+    /// Connections are still accepted, because the data plane may still route to this resolver.
+    pub data_plane_lag: Duration,
+    /// Held requests may still be forwarded; after it they are refused.
+    pub held_requests: Duration,
+    /// Requests in flight may still finish; after it their connections are cut.
+    pub in_flight: Duration,
 }
 
-impl Default for Patience {
+impl DrainTimeouts {
+    /// The longest that all parts take together.
+    pub fn total(self) -> Duration {
+        self.data_plane_lag + self.held_requests + self.in_flight
+    }
+}
+
+impl Default for DrainTimeouts {
     fn default() -> Self {
         Self {
-            lag: Duration::from_secs(5),
-            held: Duration::from_secs(15),
-            rest: Duration::from_secs(8),
+            data_plane_lag: Duration::from_secs(5),
+            held_requests: Duration::from_secs(15),
+            in_flight: Duration::from_secs(8),
         }
     }
 }
 
-/// Whether this resolver is ending, for whoever says that it is ready. Cheap to copy.
+/// Whether this resolver is shutting down, for its readiness check. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Ending(Arc<AtomicBool>);
+pub struct DrainState(Arc<AtomicBool>);
 
-impl Ending {
-    /// Whether it has begun to end.
-    pub fn has_begun(&self) -> bool {
+impl DrainState {
+    /// Whether the shutdown has begun.
+    pub fn is_draining(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// Ends a resolver: it is not ready from now on, `listeners` are stopped after the lag of the data
-/// plane, what is held is answered or refused, and what is under way ends by itself or is left.
-/// Returns how many connections were left.
+/// Shuts a resolver down: it is not ready from now on, `listeners` stop after the lag of the data plane,
+/// held requests are answered or refused, and requests in flight finish or are left. Returns the number
+/// of connections that are left.
 pub async fn drain(
     resolver: &Resolver,
-    ending: &Ending,
+    state: &DrainState,
     listeners: &CancellationToken,
-    patience: Patience,
+    timeouts: DrainTimeouts,
 ) -> usize {
-    ending.0.store(true, Ordering::SeqCst);
+    state.0.store(true, Ordering::SeqCst);
     let clock = resolver.clock;
-    clock.sleep(patience.lag).await;
+    clock.sleep(timeouts.data_plane_lag).await;
     listeners.cancel();
-    resolver.ending.cancel();
-    // Connections to pods that nobody uses would be waited for.
-    resolver.client.close();
+    resolver.shutdown.cancel();
+    // Otherwise the shutdown would wait for idle connections to pods.
+    resolver.pool.close();
     resolver.tasks.close();
     if clock
-        .within(patience.held, resolver.tasks.wait())
+        .within(timeouts.held_requests, resolver.tasks.wait())
         .await
         .is_none()
     {
-        resolver.holds.close();
-        resolver.client.close();
-        let _ = clock.within(patience.rest, resolver.tasks.wait()).await;
+        resolver.held_requests.close();
+        resolver.pool.close();
+        let _ = clock
+            .within(timeouts.in_flight, resolver.tasks.wait())
+            .await;
     }
     resolver.tasks.len()
 }

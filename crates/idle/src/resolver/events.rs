@@ -1,4 +1,4 @@
-//! What is told of the path of connections: as log lines and as numbers.
+//! Events of requests and connections; each makes a log line and updates metrics.
 
 mod compatible;
 mod metrics;
@@ -8,121 +8,121 @@ use std::time::Duration;
 use http::{Method, StatusCode, request};
 use neap_kit::{
     key::Key,
-    telemetry::{Event, Meter, Telemetry},
+    telemetry::{Meter, Telemetry, TelemetryEvent},
 };
 
-pub use self::metrics::Metrics;
+pub use self::metrics::ResolverMetrics;
 use self::{
-    compatible::{Extraction, Incoming, Unbounded},
-    metrics::{Outcome, Part, Reason, Spoken},
+    compatible::{ClientLabels, HostExtractionLabels, IncomingRequestLabels},
+    metrics::{ColdStartLabels, ProtocolLabels, RejectionLabels, WakeLabels},
 };
-use super::hold::{Holds, Refused};
+use super::hold::{HeldRequests, HoldError};
 use crate::api::{Breakdown, Protocol};
 
-/// Somebody came for a service.
+/// A request or connection for a service arrived.
 #[derive(Debug)]
-pub struct Came {
-    /// In what.
+pub struct RequestReceived {
+    /// Its protocol.
     pub protocol: Protocol,
 }
 
-/// Somebody was held and then served.
+/// A held request was answered by a pod.
 #[derive(Debug)]
-pub struct ServedCold<'a> {
-    /// By whom.
+pub struct ColdStartServed<'a> {
+    /// The requested service.
     pub service: &'a Key,
-    /// In what.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Where the time went.
     pub breakdown: Breakdown,
 }
 
-/// Somebody was not served.
+/// A request was not answered by a pod.
 #[derive(Debug)]
-pub struct TurnedAway<'a> {
-    /// By whom, if that is known.
+pub struct RequestRejected<'a> {
+    /// The requested service, if known.
     pub service: Option<&'a Key>,
-    /// In what.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// Why, in one word of a few.
+    /// The reason, one of a few words: the value of a metric's label.
     pub reason: &'static str,
-    /// Why, for people.
+    /// The message for the log.
     pub why: String,
 }
 
-/// What was to be sent to a pod was surely not sent, so another pod gets it.
+/// A pod has not processed a request, so another pod gets it.
 #[derive(Debug)]
-pub struct SentElsewhere<'a> {
-    /// For whom it is.
+pub struct SentToAnotherPod<'a> {
+    /// The requested service.
     pub service: &'a Key,
-    /// In what.
+    /// Its protocol.
     pub protocol: Protocol,
 }
 
-/// The operator was asked to wake a service.
+/// The resolver requested a wake from the operator.
 #[derive(Debug)]
-pub struct AskedToWake<'a> {
-    /// Which.
+pub struct WakeAttempted<'a> {
+    /// The service to wake.
     pub service: &'a Key,
-    /// Why it did not, if it did not.
+    /// Why the request failed, if it did.
     pub error: Option<&'a str>,
 }
 
-/// A name was looked up on the port that all services share.
+/// A host was looked up on the shared port.
 #[derive(Debug)]
-pub struct LookedUp<'a> {
-    /// Who is known by it.
+pub struct HostLookedUp<'a> {
+    /// The service of the host, if there is one.
     pub service: Option<&'a Key>,
-    /// What it came with.
-    pub asked: &'a Asked,
+    /// The labels of the request.
+    pub labels: &'a RequestLabels,
 }
 
-/// Services may be gone of which something was shown.
-pub struct Forgot<'a>(
-    /// Whether one is still known.
+/// Services may have been removed, whose metrics end.
+pub struct ServicesRemoved<'a>(
+    /// Whether a service still exists.
     pub &'a dyn Fn(&Key) -> bool,
 );
 
-/// A request got the head of its answer, from a pod or from here.
+/// A request got the head of its answer, from a pod or from the resolver.
 #[derive(Debug)]
-pub struct Answered<'a> {
-    /// Whom it came for.
+pub struct RequestAnswered<'a> {
+    /// The requested service.
     pub service: &'a Key,
-    /// What was asked.
-    pub asked: &'a Asked,
-    /// What was answered.
+    /// The labels of the request.
+    pub labels: &'a RequestLabels,
+    /// The status of the answer.
     pub status: StatusCode,
-    /// After so long.
+    /// The time since the request arrived.
     pub took: Duration,
 }
 
-/// What is told of a request after it has gone.
+/// The labels of a request, for metrics that are updated after it was forwarded.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RequestLabels {
     method: Method,
-    /// Only where somebody wants to see it.
-    rest: Option<Unbounded>,
+    /// Labels with client-controlled values, if enabled.
+    client: Option<ClientLabels>,
 }
 
-/// A meter of what resolvers count, and of what `holds` holds.
-pub fn meter(telemetry: &Telemetry) -> Meter<Metrics> {
-    let elasti = telemetry.compatible(compatible::Metrics::register);
-    telemetry.meter(|registry| Metrics::register(registry, elasti))
+/// Registers the metrics of resolvers.
+pub fn meter(telemetry: &Telemetry) -> Meter<ResolverMetrics> {
+    let elasti = telemetry.compatible(compatible::ElastiMetrics::register);
+    telemetry.meter(|registry| ResolverMetrics::register(registry, elasti))
 }
 
-/// Shows how much is held whenever somebody looks.
-pub fn show(telemetry: &Telemetry, holds: &Holds) {
+/// Registers gauges that read the sizes of the queues at every scrape.
+pub fn register_queue_gauges(telemetry: &Telemetry, holds: &HeldRequests) {
     let queued = holds.clone();
     telemetry.meter(|registry| {
-        registry.register_collector(Box::new(metrics::HeldNow(queued)));
+        registry.register_collector(Box::new(metrics::HeldCollector(queued)));
     });
     let queued = holds.clone();
     telemetry.compatible(|registry| {
-        registry.register_collector(Box::new(compatible::QueuedNow(queued)));
+        registry.register_collector(Box::new(compatible::QueueCollector(queued)));
     });
 }
 
-fn spoken(protocol: Protocol) -> &'static str {
+fn protocol_label(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Tcp => "tcp",
         Protocol::Http => "http",
@@ -130,39 +130,39 @@ fn spoken(protocol: Protocol) -> &'static str {
     }
 }
 
-impl Refused {
-    /// In one word, for those who count.
+impl HoldError {
+    /// The value of the `reason` label and of the JSON field.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Full(_) => "TooManyWaiting",
-            Self::Late { .. } => "DeadlineExceeded",
-            Self::Closing => "ResolverEnding",
-            Self::Gone(_) => "ServiceGone",
+            Self::QueueFull(_) => "TooManyWaiting",
+            Self::DeadlineExceeded { .. } => "DeadlineExceeded",
+            Self::ShuttingDown => "ResolverEnding",
+            Self::ServiceGone(_) => "ServiceGone",
         }
     }
 }
 
-impl Asked {
-    /// What of a request may be told: all of it only if `unbounded`, since clients choose it.
+impl RequestLabels {
+    /// The labels of a request; client-controlled values only if `unbounded`.
     pub fn of(head: &request::Parts, unbounded: bool) -> Self {
         Self {
             method: head.method.clone(),
-            rest: unbounded.then(|| Unbounded::of(head)),
+            client: unbounded.then(|| ClientLabels::of(head)),
         }
     }
 }
 
-impl Event<Metrics> for Came {
+impl TelemetryEvent<ResolverMetrics> for RequestReceived {
     fn log(&self) {
-        tracing::trace!(protocol = spoken(self.protocol), "somebody came");
+        tracing::trace!(protocol = protocol_label(self.protocol), "request received");
     }
 
-    fn count(&self, metrics: &Metrics) {
-        metrics.came(self.protocol).inc();
+    fn count(&self, metrics: &ResolverMetrics) {
+        metrics.requests_counter(self.protocol).inc();
     }
 }
 
-impl Event<Metrics> for ServedCold<'_> {
+impl TelemetryEvent<ResolverMetrics> for ColdStartServed<'_> {
     fn log(&self) {
         let Breakdown {
             queue,
@@ -174,118 +174,118 @@ impl Event<Metrics> for ServedCold<'_> {
         } = self.breakdown;
         let service = self.service;
         tracing::debug!(
-            %service, queue, scale, schedule, ready, connect, first_byte, "served after a wake"
+            %service, queue, scale, schedule, ready, connect, first_byte, "held request answered"
         );
     }
 
-    fn count(&self, metrics: &Metrics) {
-        let protocol = spoken(self.protocol);
-        // What goes byte by byte is no longer looked at once it is connected.
-        let seen = if self.protocol == Protocol::Http {
+    fn count(&self, metrics: &ResolverMetrics) {
+        let protocol = protocol_label(self.protocol);
+        // Byte streams are not inspected, so they have no first byte.
+        let measured = if self.protocol == Protocol::Http {
             6
         } else {
             5
         };
         let parts = self.breakdown.parts();
-        let all: i64 = parts[..seen].iter().map(|(_, took)| took).sum();
-        for (part, took) in parts[..seen].iter().copied().chain([("all", all)]) {
-            let part = Part { protocol, part };
+        let all: i64 = parts[..measured].iter().map(|(_, took)| took).sum();
+        for (part, took) in parts[..measured].iter().copied().chain([("all", all)]) {
+            let part = ColdStartLabels { protocol, part };
             let seconds = took as f64 / 1000.0;
             metrics.cold_starts.get_or_create(&part).observe(seconds);
         }
     }
 }
 
-impl Event<Metrics> for TurnedAway<'_> {
+impl TelemetryEvent<ResolverMetrics> for RequestRejected<'_> {
     fn log(&self) {
         let (reason, why) = (self.reason, &self.why);
         let service = self.service.map(Key::to_string);
-        tracing::debug!(service, reason, why, "a client was not served");
+        tracing::debug!(service, reason, why, "request rejected");
     }
 
-    fn count(&self, metrics: &Metrics) {
-        let reason = Reason {
-            protocol: spoken(self.protocol),
+    fn count(&self, metrics: &ResolverMetrics) {
+        let reason = RejectionLabels {
+            protocol: protocol_label(self.protocol),
             reason: self.reason,
         };
         metrics.refused.get_or_create(&reason).inc();
     }
 }
 
-impl Event<Metrics> for SentElsewhere<'_> {
+impl TelemetryEvent<ResolverMetrics> for SentToAnotherPod<'_> {
     fn log(&self) {
         let service = self.service;
-        tracing::debug!(%service, "a pod took nothing of what was to be sent; another gets it");
+        tracing::debug!(%service, "a pod did not process a request; another pod gets it");
     }
 
-    fn count(&self, metrics: &Metrics) {
-        let protocol = spoken(self.protocol);
-        let labels = Spoken { protocol };
+    fn count(&self, metrics: &ResolverMetrics) {
+        let protocol = protocol_label(self.protocol);
+        let labels = ProtocolLabels { protocol };
         metrics.sent_elsewhere.get_or_create(&labels).inc();
     }
 }
 
-impl Event<Metrics> for AskedToWake<'_> {
+impl TelemetryEvent<ResolverMetrics> for WakeAttempted<'_> {
     fn log(&self) {
         let service = self.service;
         match &self.error {
-            None => tracing::debug!(%service, "asked to wake"),
+            None => tracing::debug!(%service, "wake requested"),
             Some(error) => tracing::warn!(
-                %service, error, "a service could not be woken; it is tried again"
+                %service, error, "wake request failed; retrying"
             ),
         }
     }
 
-    fn count(&self, metrics: &Metrics) {
+    fn count(&self, metrics: &ResolverMetrics) {
         let failed = self.error.is_some();
         let result = if failed { "failed" } else { "done" };
-        metrics.wakes.get_or_create(&Outcome { result }).inc();
-        metrics.elasti.asked_operator(failed);
+        metrics.wakes.get_or_create(&WakeLabels { result }).inc();
+        metrics.elasti.count_operator_call(failed);
     }
 }
 
-impl Event<Metrics> for LookedUp<'_> {
+impl TelemetryEvent<ResolverMetrics> for HostLookedUp<'_> {
     fn log(&self) {
         let service = self.service.map(Key::to_string);
-        tracing::trace!(service, "a name was looked up");
+        tracing::trace!(service, "host looked up");
     }
 
-    fn count(&self, metrics: &Metrics) {
-        let rest = self.asked.rest.as_ref();
-        metrics.elasti.extracted(&Extraction {
+    fn count(&self, metrics: &ResolverMetrics) {
+        let client = self.labels.client.as_ref();
+        metrics.elasti.count_host_lookup(&HostExtractionLabels {
             service: self.service.cloned(),
-            host: rest.map(|rest| rest.host.clone()),
+            host: client.map(|client| client.host.clone()),
         });
     }
 }
 
-impl Event<Metrics> for Answered<'_> {
+impl TelemetryEvent<ResolverMetrics> for RequestAnswered<'_> {
     fn log(&self) {
         let (service, status, took) = (self.service, self.status.as_u16(), self.took);
-        tracing::trace!(%service, status, ?took, "answered");
+        tracing::trace!(%service, status, ?took, "request answered");
     }
 
-    fn count(&self, metrics: &Metrics) {
-        let Asked { method, rest } = self.asked;
-        let labels = Incoming {
+    fn count(&self, metrics: &ResolverMetrics) {
+        let RequestLabels { method, client } = self.labels;
+        let labels = IncomingRequestLabels {
             service: self.service.clone(),
-            method: compatible::known(method),
+            method: compatible::method_label(method),
             status: self.status.as_u16(),
-            rest: rest.clone(),
+            client: client.clone(),
         };
-        metrics.elasti.answered(labels, self.took);
+        metrics.elasti.observe_answer(labels, self.took);
     }
 }
 
-impl Event<Metrics> for Forgot<'_> {
+impl TelemetryEvent<ResolverMetrics> for ServicesRemoved<'_> {
     fn log(&self) {}
 
-    fn count(&self, metrics: &Metrics) {
+    fn count(&self, metrics: &ResolverMetrics) {
         metrics.elasti.retain(self.0);
     }
 }
 
-impl std::fmt::Debug for Forgot<'_> {
+impl std::fmt::Debug for ServicesRemoved<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Forgot").finish_non_exhaustive()
     }

@@ -1,25 +1,26 @@
-//! Holds what came for a service that sleeps until one of its pods takes it.
+//! Holds requests and connections for sleeping services until a pod accepts them.
 //!
-//! [`Line`] decides and is a plain value; [`Holds`] keeps one for each service, asks for wakes and
-//! tells those who wait. A service has its own line, so one that never gets ready is in nobody's way.
+//! [`WaitQueue`] is a plain value that decides; [`HeldRequests`] has one for each service, requests wakes
+//! and releases held requests. Each service has its own queue, so a service that never becomes ready does
+//! not delay others.
 //!
 //! Invariants:
-//! - whoever waits is let go in the order of arrival, also after a pod refused it;
-//! - whoever leaves, for whatever reason, takes nothing with it: no place, no byte, no share of a pod;
-//! - one wake of a service is under way at a time.
+//! - held requests are released in order of arrival, also after a pod refused one;
+//! - a request that leaves, for whatever reason, frees its place, its bytes and its share of a pod;
+//! - at most one wake request per service is in flight.
 
-mod holding;
-mod holds;
-mod line;
+mod held_request;
+mod held_requests;
 #[cfg(test)]
 mod tests;
 mod times;
+mod wait_queue;
 mod wake;
 
 pub use self::{
-    holding::{Holding, Refused},
-    holds::{Holds, Queued},
-    line::{Arrival, Line, Ticket},
-    times::Times,
-    wake::{NotWoken, Waker},
+    held_request::{HeldRequest, HoldError},
+    held_requests::{HeldRequests, QueueSize},
+    times::HoldTimes,
+    wait_queue::{Admission, Ticket, WaitQueue},
+    wake::{WakeFailed, WakeRequester},
 };

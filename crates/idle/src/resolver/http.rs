@@ -1,33 +1,33 @@
-//! Carries requests, one by one.
+//! Forwards HTTP requests to pods.
 //!
-//! A request is read as far as its head, answered here if the service has an answer ready, and
-//! otherwise held before anything is dialled. Then it is sent once. Bodies go through as they come,
-//! in both directions.
+//! The resolver reads the head of a request and answers it itself if a probe rule matches. Otherwise it
+//! holds the request before it connects to a pod, and then sends it once. Bodies are streamed in both
+//! directions.
 
-mod answer;
-mod body;
-mod client;
-mod connection;
+mod counted_stream;
 mod forward;
-mod guard;
 mod handle;
 mod headers;
-mod lent;
-mod naming;
-mod probe;
-mod sent;
+mod host_routing;
+mod http1_validator;
+mod pod_connection;
+mod pool;
+mod pooled;
+mod probe_rules;
+mod request_body;
+mod response_body;
+mod responses;
 mod serve;
-mod strict;
 #[cfg(test)]
 mod tests;
 mod upgrade;
-mod wire;
+mod validated_stream;
 
-pub(super) use self::{answer::UNKNOWN, serve::TOO_SLOW};
 pub use self::{
-    client::Client,
-    handle::Entrance,
-    naming::Naming,
-    probe::{Canned, Probes},
+    handle::ListenPort,
+    host_routing::HostRouting,
+    pool::ConnectionPool,
+    probe_rules::{CannedResponse, ProbeRules},
     serve::serve,
 };
+pub(super) use self::{responses::UNKNOWN, serve::TOO_SLOW};

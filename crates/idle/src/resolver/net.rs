@@ -1,8 +1,8 @@
-//! The network that a resolver works on: where it listens, and how it reaches others.
+//! The network of a resolver: how it listens and connects.
 //!
-//! It is that of the machine, unless whoever plays a whole cluster in one process hands it another:
-//! what a resolver does is the same on both. The machine's own goes by the variant of an enum, so
-//! that it costs nothing that there may be others.
+//! It is the network of the host, unless a test that simulates a cluster in one process supplies another;
+//! the resolver behaves the same on both. The host's network is a variant of an enum, so that the
+//! abstraction costs no dynamic dispatch.
 
 mod stream;
 
@@ -21,58 +21,58 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
 };
 
-pub(super) use self::stream::Handed;
-pub use self::stream::{Carries, Stream};
+pub(super) use self::stream::AcceptedStream;
+pub use self::stream::{NetworkStream, Stream};
 
-/// So many connections wait in the system until they are accepted.
+/// Connections that the kernel queues until they are accepted.
 const BACKLOG: u32 = 4096;
 
-/// A network other than that of the machine.
+/// A network other than that of the host.
 pub trait Network: fmt::Debug + Send + Sync {
-    /// Listens on a port at `host`, or at every address of whoever asks.
-    fn listen(&self, host: Option<IpAddr>, port: u16) -> io::Result<Box<dyn Hears>>;
+    /// Listens on a port of `host`, or of every address of the caller.
+    fn listen(&self, host: Option<IpAddr>, port: u16) -> io::Result<Box<dyn NetworkListener>>;
 
-    /// Connects, from the address `host` if it is given.
+    /// Connects from the address `host` if given.
     fn connect(
         &self,
         host: Option<IpAddr>,
         to: SocketAddr,
-    ) -> BoxFuture<'_, io::Result<Box<dyn Carries>>>;
+    ) -> BoxFuture<'_, io::Result<Box<dyn NetworkStream>>>;
 }
 
-/// Takes connections on another network.
-pub trait Hears: fmt::Debug + Send + Sync {
-    /// The next connection, and where it comes from.
+/// A listener of another network.
+pub trait NetworkListener: fmt::Debug + Send + Sync {
+    /// The next connection, and its source.
     fn poll_accept(
         &self,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<(Box<dyn Carries>, SocketAddr)>>;
+    ) -> Poll<io::Result<(Box<dyn NetworkStream>, SocketAddr)>>;
 
-    /// Where it listens.
+    /// The address that it listens on.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 }
 
-/// Which network it is. Cheap to copy.
+/// The network that a resolver uses. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub enum Net {
-    /// That of the machine.
+    /// The network of the host.
     #[default]
     Machine,
-    /// Another one.
+    /// Another network.
     Other(Arc<dyn Network>),
 }
 
-/// Takes connections.
+/// A listener of either network.
 #[derive(Debug)]
 pub enum Listener {
-    /// Of the machine. What it takes is looked after by whoever carries it, and by nobody before.
+    /// Of the host. An accepted socket is registered only with the runtime that serves it.
     Tcp(AsyncFd<net::TcpListener>),
     /// Of another network.
-    Other(Box<dyn Hears>),
+    Other(Box<dyn NetworkListener>),
 }
 
 impl Net {
-    /// Listens on a port at `host`, or else at all addresses.
+    /// Listens on a port of `host`, or of all addresses.
     pub fn listen(&self, host: Option<IpAddr>, port: u16) -> io::Result<Listener> {
         match self {
             Self::Machine => Listener::over(bind(host, port)?),
@@ -80,62 +80,62 @@ impl Net {
         }
     }
 
-    /// Connects from wherever the system likes.
+    /// Connects from an address that the kernel chooses.
     pub async fn connect(&self, to: SocketAddr) -> io::Result<Stream> {
         match self {
-            Self::Machine => quick(TcpStream::connect(to).await?).map(Stream::Tcp),
+            Self::Machine => with_nodelay(TcpStream::connect(to).await?).map(Stream::Tcp),
             Self::Other(network) => network.connect(None, to).await.map(Stream::Other),
         }
     }
 
-    /// Connects from `host`, which may have several connections with one source port as long as they
-    /// lead to different places. A data plane that passes connections on itself can keep the source
-    /// only of such a socket.
+    /// Connects from `host` with an address that may be reused: several connections may share a source
+    /// port if their destinations differ. A data plane that proxies connections in user space can
+    /// preserve the source only of such a socket.
     pub async fn connect_from(&self, host: Option<IpAddr>, to: SocketAddr) -> io::Result<Stream> {
         let host = host.filter(|host| host.is_ipv4() == to.is_ipv4());
         match self {
-            Self::Machine => shareable(host, to).await.map(Stream::Tcp),
+            Self::Machine => connect_with_reuse(host, to).await.map(Stream::Tcp),
             Self::Other(network) => network.connect(host, to).await.map(Stream::Other),
         }
     }
 }
 
 impl Listener {
-    /// What listens on the network of the machine already.
+    /// Wraps a listener of the host.
     pub fn over(listener: TcpListener) -> io::Result<Self> {
         #[expect(
             deprecated,
-            reason = "what took its place is unsafe, for descriptors that change; that of a \
-                      listener of the standard library does not as long as it lives"
+            reason = "its replacement is unsafe, for descriptors that change; the descriptor of a \
+                      standard library listener does not change while it lives"
         )]
         AsyncFd::new(listener.into_std()?).map(Self::Tcp)
     }
 
-    /// The next connection, and where it comes from.
+    /// The next connection, and its source.
     pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
-        let (handed, source) = self.arrival().await?;
-        Ok((handed.take()?, source))
+        let (accepted, source) = self.accept_unregistered().await?;
+        Ok((accepted.into_stream()?, source))
     }
 
-    /// The same, for another thread to take.
-    pub(super) async fn arrival(&self) -> io::Result<(Handed, SocketAddr)> {
+    /// The next connection, not yet registered with any runtime, so that another thread can serve it.
+    pub(super) async fn accept_unregistered(&self) -> io::Result<(AcceptedStream, SocketAddr)> {
         match self {
             Self::Tcp(listener) => {
                 let accept = |listener: &net::TcpListener| listener.accept();
                 let (stream, source) = listener.async_io(Interest::READABLE, accept).await?;
                 stream.set_nonblocking(true)?;
-                // Who cannot be told to be quick is slower, and that is all.
+                // Without TCP_NODELAY the connection is only slower.
                 let _ = stream.set_nodelay(true);
-                Ok((Handed::Tcp(stream), source))
+                Ok((AcceptedStream::Tcp(stream), source))
             }
             Self::Other(listener) => {
                 let (stream, source) = poll_fn(|context| listener.poll_accept(context)).await?;
-                Ok((Handed::Other(stream), source))
+                Ok((AcceptedStream::Other(stream), source))
             }
         }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.get_ref().local_addr(),
@@ -144,7 +144,7 @@ impl Listener {
     }
 }
 
-/// Listens on a port at `host`, or else for both families, or for IPv4 where there is no other.
+/// Listens on a port of `host`, or else of both address families, or of IPv4 alone where IPv6 is missing.
 pub fn bind(host: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
     match host {
         Some(host @ IpAddr::V4(_)) => return open(TcpSocket::new_v4()?, host, port),
@@ -167,7 +167,7 @@ fn open(socket: TcpSocket, address: IpAddr, port: u16) -> io::Result<TcpListener
     socket.listen(BACKLOG)
 }
 
-async fn shareable(host: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
+async fn connect_with_reuse(host: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = if to.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -180,7 +180,7 @@ async fn shareable(host: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream
     socket.connect(to).await
 }
 
-fn quick(stream: TcpStream) -> io::Result<TcpStream> {
+fn with_nodelay(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -1,11 +1,11 @@
-//! Who is meant by a connection, and which pods can take it.
+//! Maps ports and hosts to services and their ready pods.
 //!
-//! The table is a value: it is made from objects by [`Table::of`] and published whole, so whoever
-//! looks something up never sees half of a change.
+//! The table is a value: [`RouteTable::build`] makes it from objects, and it is published as a whole, so
+//! a reader never sees half of a change.
 
 mod build;
-mod linger;
 mod protocol;
+mod retired;
 #[cfg(test)]
 mod tests;
 
@@ -19,136 +19,136 @@ use std::{
 use neap_kit::key::Key;
 use tokio::sync::watch;
 
-use super::http::Probes;
+use super::http::ProbeRules;
 use crate::api::Protocol;
 
-pub use self::build::{Defaults, Objects};
-pub(super) use self::linger::Lingering;
+pub use self::build::{RouteDefaults, RouteObjects};
+pub(super) use self::retired::RetiredRoutes;
 
-/// A label that the private Service of every service has, and with it its EndpointSlices.
-pub const PRIVATE: &str = "idle.neaptide.dev/private";
+/// The label of private Services and, through them, of their EndpointSlices.
+pub const PRIVATE_SERVICE_LABEL: &str = "idle.neaptide.dev/private";
 
-/// The port of HTTP where none is named.
-const WEB: u16 = 80;
-/// The port of HTTP over TLS.
-const SECURE: u16 = 443;
+/// The port of a host without a port.
+const HTTP_PORT: u16 = 80;
+/// The port of HTTPS.
+const HTTPS_PORT: u16 = 443;
 
-/// Everything that can be looked up.
+/// All routes, services and ready pods.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct RouteTable {
     routes: BTreeMap<u16, Arc<Route>>,
-    services: BTreeMap<Key, Arc<Service>>,
-    pods: BTreeMap<Key, Arc<Pods>>,
-    /// Services that have a pod which is not ready yet.
+    services: BTreeMap<Key, Arc<RoutedService>>,
+    pods: BTreeMap<Key, Arc<PodAddresses>>,
+    /// Services with a pod that is not ready yet.
     starting: BTreeSet<Key>,
 }
 
-/// Addresses that take connections, by the number of the Service's port.
-pub type Pods = BTreeMap<u16, Vec<SocketAddr>>;
+/// Addresses of ready pods, by the number of the Service's port.
+pub type PodAddresses = BTreeMap<u16, Vec<SocketAddr>>;
 
-/// What comes in on one port of a resolver.
+/// The service and port that a port of the resolver stands for.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// For whom it is.
-    pub service: Arc<Service>,
-    /// Which of its ports is meant.
-    pub port: Port,
+    /// The service.
+    pub service: Arc<RoutedService>,
+    /// One of its ports.
+    pub port: RoutedPort,
 }
 
 /// A port of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its number, as clients of the Service know it.
+pub struct RoutedPort {
+    /// The port of the Service.
     pub number: u16,
-    /// Where a resolver listens for it.
+    /// The port that the resolver listens on for it.
     pub resolver_port: u16,
-    /// What is spoken there.
+    /// The protocol of the port.
     pub protocol: Protocol,
-    /// Whoever connects and closes without a byte does not wake the service.
+    /// Connections that close without a byte do not wake the service.
     pub ignore_empty: bool,
 }
 
-/// A service that may sleep, as far as its clients meet it.
+/// A service that may sleep, with what the resolver needs to serve its clients.
 #[derive(Debug, Clone)]
-pub struct Service {
-    /// Its namespace and name.
+pub struct RoutedService {
+    /// Namespace and name of the Service.
     pub key: Key,
-    /// Its ports, in the order of its status.
-    pub ports: Vec<Port>,
-    /// So long a request is held at most.
+    /// The ports, in the order of the status.
+    pub ports: Vec<RoutedPort>,
+    /// The longest that a request is held.
     pub deadline: Duration,
-    /// How much is held.
-    pub limits: Limits,
-    /// What is answered without waking it.
-    pub probes: Arc<Probes>,
-    /// Browsers get a page that waits.
+    /// The limits of its queue.
+    pub limits: HoldLimits,
+    /// Requests that are answered without waking it.
+    pub probes: Arc<ProbeRules>,
+    /// Browsers get a page that reloads until the service is awake.
     pub waiting_page: bool,
-    /// Resolvers are no longer in its path, so clients that are still here should connect anew.
+    /// The resolvers are no longer in its path, so clients should reconnect.
     pub out_of_path: bool,
-    /// No operator of ours has looked at it yet, so that its ports are not known: one of KubeElasti
-    /// may have led its clients here.
-    pub unclaimed: bool,
+    /// No Neaptide operator has reconciled it yet, so its ports are unknown: KubeElasti's operator may
+    /// have routed its clients here.
+    pub unreconciled: bool,
 }
 
-/// How much is held for a service, in one resolver.
+/// The limits of a service's queue in one resolver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// So many requests or connections.
+pub struct HoldLimits {
+    /// Upper limit on held requests and connections.
     pub requests: usize,
-    /// So many bytes of them.
+    /// Upper limit on the memory that they use.
     pub bytes: usize,
-    /// So many of those that waited are sent to each pod at a time.
+    /// Upper limit on the released requests of each pod that are not answered yet.
     pub per_pod: usize,
 }
 
-impl Table {
-    /// Who is meant on a port of this resolver.
+impl RouteTable {
+    /// The route of a port of this resolver.
     pub fn route(&self, resolver_port: u16) -> Option<&Arc<Route>> {
         self.routes.get(&resolver_port)
     }
 
-    /// All routes by the port that this resolver listens on.
+    /// All routes, by the port that this resolver listens on.
     pub fn routes(&self) -> &BTreeMap<u16, Arc<Route>> {
         &self.routes
     }
 
-    /// The service of this name.
-    pub fn service(&self, key: &Key) -> Option<&Arc<Service>> {
+    /// A service by its namespace and name.
+    pub fn service(&self, key: &Key) -> Option<&Arc<RoutedService>> {
         self.services.get(key)
     }
 
     /// All services.
-    pub fn services(&self) -> impl Iterator<Item = &Arc<Service>> {
+    pub fn services(&self) -> impl Iterator<Item = &Arc<RoutedService>> {
         self.services.values()
     }
 
-    /// The addresses that take connections for a service; none while it sleeps.
-    pub fn pods(&self, key: &Key) -> Arc<Pods> {
-        static NONE: LazyLock<Arc<Pods>> = LazyLock::new(Arc::default);
+    /// The ready pods of a service; none while it sleeps.
+    pub fn pods(&self, key: &Key) -> Arc<PodAddresses> {
+        static NONE: LazyLock<Arc<PodAddresses>> = LazyLock::new(Arc::default);
         self.pods.get(key).unwrap_or(&NONE).clone()
     }
 
-    /// Whether a service has a pod somewhere that is not ready yet.
+    /// Whether a service has a pod that is not ready yet.
     pub fn is_starting(&self, key: &Key) -> bool {
         self.starting.contains(key)
     }
 }
 
-impl Service {
-    /// The port that clients of TLS mean, where they name nothing but the service.
-    pub fn secure_port(&self) -> Option<&Port> {
+impl RoutedService {
+    /// The port for TLS clients on the shared port: one that speaks TLS, or else 443.
+    pub fn secure_port(&self) -> Option<&RoutedPort> {
         let ports = || self.ports.iter();
         ports()
             .find(|port| port.protocol == Protocol::Tls)
-            .or_else(|| ports().find(|port| port.number == SECURE))
+            .or_else(|| ports().find(|port| port.number == HTTPS_PORT))
     }
 
-    /// The port that a number means. If none is named it is 80, as everywhere, or else the first
-    /// that speaks HTTP. Where ports are not known yet, whoever came is held until they are.
-    pub fn port(&self, number: Option<u16>) -> Option<Port> {
-        if self.unclaimed && self.ports.is_empty() {
-            return Some(Port {
-                number: number.unwrap_or(WEB),
+    /// The port with this number. Without a number it is 80, or else the first that speaks HTTP, or else
+    /// the first. A request for a service that is not reconciled yet is held until its ports are known.
+    pub fn port(&self, number: Option<u16>) -> Option<RoutedPort> {
+        if self.unreconciled && self.ports.is_empty() {
+            return Some(RoutedPort {
+                number: number.unwrap_or(HTTP_PORT),
                 resolver_port: 0,
                 protocol: Protocol::Http,
                 ignore_empty: false,
@@ -158,31 +158,31 @@ impl Service {
         if let Some(number) = number {
             return ports().find(|port| port.number == number).cloned();
         }
-        let web = ports().find(|port| port.number == WEB);
+        let web = ports().find(|port| port.number == HTTP_PORT);
         web.or_else(|| ports().find(|port| port.protocol == Protocol::Http))
             .or_else(|| ports().next())
             .cloned()
     }
 }
 
-/// A table that is replaced as a whole, and those who read it.
+/// A reader of the latest route table, which is replaced as a whole.
 #[derive(Debug, Clone)]
-pub struct Tables(watch::Receiver<Arc<Table>>);
+pub struct RouteTableReader(watch::Receiver<Arc<RouteTable>>);
 
-impl Tables {
-    /// Readers of what is published through the sender.
-    pub fn new() -> (watch::Sender<Arc<Table>>, Self) {
+impl RouteTableReader {
+    /// A sender that publishes tables, and a reader of them.
+    pub fn new() -> (watch::Sender<Arc<RouteTable>>, Self) {
         let (publish, read) = watch::channel(Arc::default());
         (publish, Self(read))
     }
 
-    /// The table as it is now.
-    pub fn now(&self) -> Arc<Table> {
+    /// The latest table.
+    pub fn current(&self) -> Arc<RouteTable> {
         self.0.borrow().clone()
     }
 
-    /// Resolves to the next table that this reader has not seen; to nothing once there is none.
-    pub async fn next(&mut self) -> Option<Arc<Table>> {
+    /// Resolves to the next table that this reader has not seen; `None` once the sender is gone.
+    pub async fn changed(&mut self) -> Option<Arc<RouteTable>> {
         self.0.changed().await.ok()?;
         Some(self.0.borrow_and_update().clone())
     }

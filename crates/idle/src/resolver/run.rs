@@ -1,63 +1,71 @@
-//! A resolver as a service of its process.
+//! The resolver as a component of its process.
 
-use neap_kit::manager::Service;
+use neap_kit::manager::Component;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    drain::{Ending, Patience, drain},
-    follow::Follow,
-    http::Entrance,
-    lanes::Lanes,
-    listen,
+    drain::{DrainState, DrainTimeouts, drain},
+    http::ListenPort,
+    listeners,
     net::Listener,
+    route_watcher::RouteWatcher,
+    workers::ConnectionWorkers,
 };
 
-/// Answers on the ports of the table that `follow` keeps, and on `shared` for all services, until
-/// told to stop; then ends as [`drain`] does. It is not ready while it ends.
-pub fn service(
-    lanes: impl Into<Lanes>,
-    follow: Follow,
+/// Serves the ports of the table that `route_watcher` maintains, and `shared` for all services. When
+/// stopped, it shuts down with [`drain`] and is not ready meanwhile.
+pub fn component(
+    workers: impl Into<ConnectionWorkers>,
+    route_watcher: RouteWatcher,
     shared: TcpListener,
-    ending: Ending,
-    patience: Patience,
-) -> Service {
-    let lanes = lanes.into();
-    let begun = ending.clone();
-    let run = move |stop| run(lanes, follow, shared, ending, patience, stop);
-    Service::new("resolver", run)
-        .ready_once(move || begun.has_begun().then(|| "it is ending".to_owned()))
+    drain_state: DrainState,
+    timeouts: DrainTimeouts,
+) -> Component {
+    let workers = workers.into();
+    let state = drain_state.clone();
+    let run = move |stop| run(workers, route_watcher, shared, drain_state, timeouts, stop);
+    Component::new("resolver", run).ready_when(move || {
+        let draining = state.is_draining();
+        draining.then(|| "the resolver is shutting down".to_owned())
+    })
 }
 
 async fn run(
-    lanes: Lanes,
-    follow: Follow,
+    workers: ConnectionWorkers,
+    route_watcher: RouteWatcher,
     shared: TcpListener,
-    ending: Ending,
-    patience: Patience,
+    drain_state: DrainState,
+    timeouts: DrainTimeouts,
     stop: CancellationToken,
 ) {
-    let resolver = &lanes.resolver;
-    // What is held is still let go while the listeners are closed, so these end after them.
+    let resolver = &workers.resolver;
+    // Held requests are still forwarded after the listeners have closed, so the route watcher and the
+    // queues stop later.
     let (listeners, rest) = (CancellationToken::new(), CancellationToken::new());
     let end = async {
         stop.cancelled().await;
-        let left = drain(resolver, &ending, &listeners, patience).await;
+        let left = drain(resolver, &drain_state, &listeners, timeouts).await;
         if left > 0 {
-            tracing::warn!(left, "connections were cut off at the end");
+            tracing::warn!(left, "connections were cut off at shutdown");
         }
         rest.cancel();
     };
     let shared = match Listener::over(shared) {
         Ok(shared) => shared,
-        Err(error) => return tracing::error!(%error, "the shared port cannot be listened on"),
+        Err(error) => return tracing::error!(%error, "cannot listen on the shared port"),
     };
-    let everyone = listen::accept(lanes.clone(), shared, Entrance::Shared, listeners.clone());
+    let everyone = listeners::accept(
+        workers.clone(),
+        shared,
+        ListenPort::Shared,
+        listeners.clone(),
+    );
     tokio::join!(
         end,
         everyone,
-        follow.run(rest.clone()),
-        resolver.holds.clone().run(rest.clone()),
-        listen::follow(lanes.clone(), listeners.clone()),
+        route_watcher.run(rest.clone()),
+        resolver.held_requests.clone().run(rest.clone()),
+        listeners::run(workers.clone(), listeners.clone()),
     );
 }

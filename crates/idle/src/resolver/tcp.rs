@@ -1,4 +1,4 @@
-//! Carries bytes between a client and a pod.
+//! Forwards bytes between a client and a pod.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -8,67 +8,72 @@ use tokio::io::{AsyncWriteExt, copy_bidirectional_with_sizes};
 
 use super::{
     Resolver,
+    accepted_connections::PROBE_LIFETIME,
     connect::connect,
-    hold::{Holding, Refused},
+    hold::{HeldRequest, HoldError},
     net::{Net, Stream},
     routes::Route,
-    taken::PROOF_LASTS,
-    tls::{self, First},
+    tls::{self, FirstByte},
 };
 use crate::api::Protocol;
 
-/// What is in memory for each direction of a connection.
-const BUFFER: usize = 16 << 10;
-/// So much a client may say before a pod is there; the rest waits in the system.
-const EARLY: usize = 16 << 10;
-/// Whoever only looks whether a port is open is gone within this time. Who stays for longer waits for
-/// the server to speak.
-const LOOKS: Duration = Duration::from_secs(5);
+/// The buffer for each direction of a connection.
+const COPY_BUFFER: usize = 16 << 10;
+/// Bytes that are read from a client before a pod is ready; the rest stays in the kernel.
+const MAX_EARLY_BYTES: usize = 16 << 10;
+/// A port check closes its connection within this time. A client that stays longer waits for the server
+/// to speak first.
+const PORT_CHECK_WINDOW: Duration = Duration::from_secs(5);
 
-/// Carries one connection from beginning to end.
+/// Serves one connection.
 pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: Stream, source: SocketAddr) {
-    if !is_meant(&resolver, &route, &client, source).await {
+    if !wants_service(&resolver, &route, &client, source).await {
         return;
     }
-    let _open = resolver.came(&route);
-    let mut holding = Holding::new(&resolver.holds, route, 0);
-    match hold(&resolver.net, &mut holding, &client, resolver.clock).await {
+    let _open = resolver.start_request(&route);
+    let mut held = HeldRequest::new(&resolver.held_requests, route, 0);
+    match hold(&resolver.net, &mut held, &client, resolver.clock).await {
         Ok((mut pod, early)) => {
-            holding.settle();
-            resolver.served(&holding);
-            drop(holding);
-            // Either side may break off at any time, which is between the two of them.
-            let _ = carry(&mut client, &mut pod, early).await;
+            held.finish();
+            resolver.record_served(&held);
+            drop(held);
+            // Client and pod may each close at any time; neither is an error of the resolver.
+            let _ = copy(&mut client, &mut pod, early).await;
         }
-        Err(Unserved::Left) => {}
-        Err(Unserved::Refused(refused)) => {
-            resolver.refused(&holding, &refused);
-            // The client is to know that it was not served, instead of taking silence for an answer.
+        Err(NotForwarded::ClientLeft) => {}
+        Err(NotForwarded::Hold(refused)) => {
+            resolver.record_refused(&held, &refused);
+            // A reset shows the client that it was not served; a plain close could pass for an answer.
             client.reset_at_end();
         }
     }
 }
 
-/// Whether the client wants something of the service. Some only look whether a port is open.
-async fn is_meant(resolver: &Resolver, route: &Route, client: &Stream, source: SocketAddr) -> bool {
-    let proof = resolver.taken.may_be_proof(source);
+/// Whether the connection is a request for the service, and not a port check or a probe.
+async fn wants_service(
+    resolver: &Resolver,
+    route: &Route,
+    client: &Stream,
+    source: SocketAddr,
+) -> bool {
+    let probe = resolver.accepted.may_be_probe(source);
     match route.port.protocol {
         Protocol::Tls => {
-            let first = tls::first(client, resolver.patience, resolver.clock).await;
-            if first == First::Late {
-                resolver.too_slow(Some(&route.service.key), Protocol::Tls);
+            let first = tls::peek_first_byte(client, resolver.client_timeout, resolver.clock).await;
+            if first == FirstByte::TimedOut {
+                resolver.record_client_timeout(Some(&route.service.key), Protocol::Tls);
             }
-            first == First::Tls
+            first == FirstByte::TlsHandshake
         }
-        _ if route.port.ignore_empty => stays(resolver, client, LOOKS).await,
-        _ if proof => stays(resolver, client, PROOF_LASTS).await,
+        _ if route.port.ignore_empty => stays(resolver, client, PORT_CHECK_WINDOW).await,
+        _ if probe => stays(resolver, client, PROBE_LIFETIME).await,
         _ => true,
     }
 }
 
-/// Whether the client sends a byte or is there after this time.
-async fn stays(resolver: &Resolver, client: &Stream, looks: Duration) -> bool {
-    let speaks = resolver.clock.within(looks, speaks(client)).await;
+/// Whether the client sends a byte within `window`, or is still connected after it.
+async fn stays(resolver: &Resolver, client: &Stream, window: Duration) -> bool {
+    let speaks = resolver.clock.within(window, speaks(client)).await;
     speaks.unwrap_or(true)
 }
 
@@ -78,69 +83,74 @@ async fn speaks(client: &Stream) -> bool {
     matches!(client.peek(&mut byte).await, Ok(1))
 }
 
-enum Unserved {
-    /// The client is gone.
-    Left,
-    Refused(Refused),
+/// Why a connection was not forwarded.
+enum NotForwarded {
+    /// The client closed it.
+    ClientLeft,
+    Hold(HoldError),
 }
 
-/// A pod that took the connection, and what the client has said until then.
+/// A connection to a pod, and the bytes that the client has sent meanwhile.
 async fn hold(
     net: &Net,
-    holding: &mut Holding,
+    held: &mut HeldRequest,
     client: &Stream,
     clock: Clock,
-) -> Result<(Stream, Bytes), Unserved> {
+) -> Result<(Stream, Bytes), NotForwarded> {
     let mut early = BytesMut::new();
     loop {
-        let pod = wait(holding, client, &mut early).await?;
+        let pod = wait(held, client, &mut early).await?;
         match connect(net, pod, clock).await {
             Ok(pod) => {
-                holding.connected();
+                held.record_connected();
                 return Ok((pod, early.freeze()));
             }
-            // Nothing was sent, so another pod may have it.
-            Err(_) => holding.refused(),
+            // Nothing was sent, so another pod may be tried.
+            Err(_) => held.record_refused(),
         }
     }
 }
 
-/// The pod to go to. Whoever waits is listened to, so that it is known when it leaves.
+/// The assigned pod. Reads from the client meanwhile, to notice when it leaves.
 async fn wait(
-    holding: &mut Holding,
+    held: &mut HeldRequest,
     client: &Stream,
     early: &mut BytesMut,
-) -> Result<SocketAddr, Unserved> {
-    let mut listening = early.len() < EARLY;
+) -> Result<SocketAddr, NotForwarded> {
+    let mut listening = early.len() < MAX_EARLY_BYTES;
     loop {
         tokio::select! {
             biased;
-            pod = holding.place() => return pod.map_err(Unserved::Refused),
-            ready = client.readable(), if listening => ready.map_err(|_| Unserved::Left)?,
+            pod = held.assigned_pod() => return pod.map_err(NotForwarded::Hold),
+            ready = client.readable(), if listening => ready.map_err(|_| NotForwarded::ClientLeft)?,
         }
         let mut buffer = [0; 4096];
-        let room = EARLY.saturating_sub(early.len()).min(buffer.len());
+        let room = MAX_EARLY_BYTES
+            .saturating_sub(early.len())
+            .min(buffer.len());
         match client.try_read(&mut buffer[..room]) {
-            // Who speaks TLS has more to say before it can be answered.
-            Ok(0) if holding.route().port.protocol == Protocol::Tls => return Err(Unserved::Left),
-            // Nothing more will come, but an answer may be waited for.
+            // A TLS client has to send more before it can be answered.
+            Ok(0) if held.route().port.protocol == Protocol::Tls => {
+                return Err(NotForwarded::ClientLeft);
+            }
+            // The client sends nothing more, but may wait for an answer.
             Ok(0) => listening = false,
             Ok(read) => {
                 early.extend_from_slice(&buffer[..read]);
-                // What was read is kept in any case; nothing more is if it is too much.
-                listening = holding.grow(read) && early.len() < EARLY;
+                // These bytes are kept in any case; beyond the limit no more are read.
+                listening = held.grow(read) && early.len() < MAX_EARLY_BYTES;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return Err(Unserved::Left),
+            Err(_) => return Err(NotForwarded::ClientLeft),
         }
     }
 }
 
-/// Both ways until both have ended; the end of one direction is passed on as such.
-async fn carry(client: &mut Stream, pod: &mut Stream, mut early: Bytes) -> io::Result<()> {
+/// Copies in both directions until both have ended; a half-close is passed on.
+async fn copy(client: &mut Stream, pod: &mut Stream, mut early: Bytes) -> io::Result<()> {
     while early.has_remaining() {
         pod.write_all_buf(&mut early).await?;
     }
-    copy_bidirectional_with_sizes(client, pod, BUFFER, BUFFER).await?;
+    copy_bidirectional_with_sizes(client, pod, COPY_BUFFER, COPY_BUFFER).await?;
     Ok(())
 }

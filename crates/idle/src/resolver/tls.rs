@@ -1,4 +1,4 @@
-//! Looks at the first words of a TLS connection without taking them.
+//! Reads the ClientHello of a TLS connection without consuming it.
 
 use std::time::Duration;
 
@@ -6,55 +6,55 @@ use neap_kit::clock::Clock;
 
 use super::net::Stream;
 
-/// The kind of a TLS record that carries a handshake.
+/// The content type of a TLS record with a handshake message.
 const HANDSHAKE: u8 = 22;
-/// The kind of a handshake message that begins a connection.
+/// The handshake type of the message that opens a connection.
 const CLIENT_HELLO: u8 = 1;
-/// The extension in which a client says whom it means.
+/// The extension with the server name.
 const SERVER_NAME: u16 = 0;
-/// What stands before the content of a record, and the most that is in one.
-const HEAD: usize = 5;
-const LONGEST: usize = HEAD + (16 << 10);
-/// The rest of a message that comes in pieces is looked for after this time, and after twice as long
-/// each time.
-const PIECES: Duration = Duration::from_millis(5);
+/// The size of a record's header.
+const RECORD_HEADER_LEN: usize = 5;
+/// The size of the largest record, with its header.
+const MAX_RECORD_LEN: usize = RECORD_HEADER_LEN + (16 << 10);
+/// Delay before an incomplete record is read again; it doubles each time.
+const PEEK_RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// What a client says first.
+/// The kind of the first byte that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum First {
-    /// It begins to speak TLS.
-    Tls,
-    /// Something else.
+pub enum FirstByte {
+    /// The beginning of a TLS handshake.
+    TlsHandshake,
+    /// The beginning of another protocol.
     Other,
-    /// Nothing, and it has left.
+    /// None: the client closed the connection.
     Closed,
-    /// Nothing within the time that it has.
-    Late,
+    /// None within the timeout.
+    TimedOut,
 }
 
-/// What the client says first. Its bytes stay where they are.
-pub async fn first(client: &Stream, patience: Duration, clock: Clock) -> First {
+/// The kind of the client's first byte, which is not consumed.
+pub async fn peek_first_byte(client: &Stream, patience: Duration, clock: Clock) -> FirstByte {
     let mut first = [0];
     match clock.within(patience, client.peek(&mut first)).await {
-        Some(Ok(1)) if first[0] == HANDSHAKE => First::Tls,
-        Some(Ok(1)) => First::Other,
-        Some(_) => First::Closed,
-        None => First::Late,
+        Some(Ok(1)) if first[0] == HANDSHAKE => FirstByte::TlsHandshake,
+        Some(Ok(1)) => FirstByte::Other,
+        Some(_) => FirstByte::Closed,
+        None => FirstByte::TimedOut,
     }
 }
 
-/// Whom a client that has begun means, if it says so before the time is up.
-pub async fn name(client: &Stream, patience: Duration, clock: Clock) -> Option<String> {
+/// The server name in the ClientHello, if it arrives in time. Consumes nothing.
+pub async fn peek_server_name(client: &Stream, patience: Duration, clock: Clock) -> Option<String> {
     let whole = async {
-        let mut record = vec![0; LONGEST];
-        let mut pause = PIECES;
+        let mut record = vec![0; MAX_RECORD_LEN];
+        let mut pause = PEEK_RETRY_DELAY;
         loop {
             let read = client.peek(&mut record).await.ok()?;
             let length = record
-                .get(3..HEAD)
+                .get(3..RECORD_HEADER_LEN)
                 .map(|it| u16::from_be_bytes([it[0], it[1]]));
-            let whole = length.map_or(0, usize::from) + HEAD;
-            if read >= whole.min(LONGEST) {
+            let whole = length.map_or(0, usize::from) + RECORD_HEADER_LEN;
+            if read >= whole.min(MAX_RECORD_LEN) {
                 return server_name(&record[..read]).map(str::to_owned);
             }
             clock.sleep(pause).await;
@@ -64,7 +64,7 @@ pub async fn name(client: &Stream, patience: Duration, clock: Clock) -> Option<S
     clock.within(patience, whole).await.flatten()
 }
 
-/// Whom a ClientHello means, as far as it is there.
+/// The server name in a ClientHello, which may be incomplete.
 pub fn server_name(record: &[u8]) -> Option<&str> {
     let mut rest = Reader(record);
     if rest.byte()? != HANDSHAKE {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// A hello as clients send it, with an extension before the name.
+    /// A ClientHello with an extension before the server name.
     fn hello(name: &str) -> Vec<u8> {
         let mut extensions = vec![0, 23, 0, 0, 0, 0];
         let length = name.len() as u8;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_found_and_no_part_of_a_hello_is_read_past_its_end() {
+    fn the_server_name_is_found_and_nothing_is_read_past_the_end() {
         let hello = hello("shop.example.com");
         assert_eq!(server_name(&hello), Some("shop.example.com"));
         for length in 0..hello.len() {

@@ -1,4 +1,4 @@
-//! Kinds that can be scaled, whatever they are.
+//! Looks up the kinds of workloads.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,25 @@ use kube::{
     api::{ApiResource, GroupVersionKind},
     discovery,
 };
-use neap_kit::apply::Kind;
+use neap_kit::apply::ResourceKind;
 use parking_lot::Mutex;
 
 use crate::api::ScaleTarget;
 
-/// The server has no such kind, or does not say.
+/// The API server has no such kind, or did not respond.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} of {version} cannot be scaled: the server has no such kind")]
-pub struct Unknown {
+pub struct UnknownKind {
     kind: String,
     version: String,
     #[source]
     source: Box<kube::Error>,
 }
 
-impl Unknown {
-    /// Whether the server did say that there is none. One that is busy says something else.
-    pub fn is_answered(&self) -> bool {
+impl UnknownKind {
+    /// Whether the API server responded that there is no such kind. A server that is busy responds
+    /// otherwise.
+    pub fn is_definite(&self) -> bool {
         match &*self.source {
             kube::Error::Api(status) => status.code == 404,
             kube::Error::Discovery(_) => true,
@@ -33,38 +34,42 @@ impl Unknown {
     }
 }
 
-/// Looks kinds up, and remembers those that are there.
+/// Looks kinds up by discovery, and caches those that exist.
 #[derive(Debug, Default)]
-pub struct Kinds {
-    known: Mutex<HashMap<(String, String), Kind>>,
+pub struct KindLookup {
+    cache: Mutex<HashMap<(String, String), ResourceKind>>,
 }
 
-impl Kinds {
-    /// The kind that `target` names. The usual ones are known without asking.
-    pub async fn of(&self, client: &Client, target: &ScaleTarget) -> Result<Kind, Unknown> {
-        let kind = spelled(&target.kind).to_owned();
+impl KindLookup {
+    /// The kind that `target` names. The built-in ones need no discovery.
+    pub async fn of(
+        &self,
+        client: &Client,
+        target: &ScaleTarget,
+    ) -> Result<ResourceKind, UnknownKind> {
+        let kind = canonical_kind(&target.kind).to_owned();
         let version = target.api_version.clone();
-        if let Some(kind) = usual(&version, &kind) {
+        if let Some(kind) = built_in(&version, &kind) {
             return Ok(kind);
         }
-        let identity = (version, kind);
-        if let Some(known) = self.known.lock().get(&identity) {
-            return Ok(known.clone());
+        let name = (version, kind);
+        if let Some(cached) = self.cache.lock().get(&name) {
+            return Ok(cached.clone());
         }
-        let (version, kind) = &identity;
+        let (version, kind) = &name;
         let (group, number) = version.split_once('/').unwrap_or(("", version));
-        let named = GroupVersionKind::gvk(group, number, kind);
-        match discovery::pinned_kind(client, &named).await {
+        let gvk = GroupVersionKind::gvk(group, number, kind);
+        match discovery::pinned_kind(client, &gvk).await {
             Ok((resource, capabilities)) => {
                 let namespaced = capabilities.scope == discovery::Scope::Namespaced;
-                let kind = Kind {
+                let kind = ResourceKind {
                     resource,
                     namespaced,
                 };
-                self.known.lock().insert(identity, kind.clone());
+                self.cache.lock().insert(name, kind.clone());
                 Ok(kind)
             }
-            Err(source) => Err(Unknown {
+            Err(source) => Err(UnknownKind {
                 kind: kind.clone(),
                 version: version.clone(),
                 source: Box::new(source),
@@ -73,8 +78,8 @@ impl Kinds {
     }
 }
 
-/// The kind as the server spells it; two are known by an older spelling as well.
-pub fn spelled(kind: &str) -> &str {
+/// The kind as the API server spells it; two have an older spelling as well.
+pub fn canonical_kind(kind: &str) -> &str {
     match kind {
         "deployments" => "Deployment",
         "rollouts" => "Rollout",
@@ -82,25 +87,25 @@ pub fn spelled(kind: &str) -> &str {
     }
 }
 
-fn usual(version: &str, kind: &str) -> Option<Kind> {
+fn built_in(version: &str, kind: &str) -> Option<ResourceKind> {
     let (group, number, plural) = match (version, kind) {
         ("apps/v1", "Deployment") => ("apps", "v1", "deployments"),
         ("apps/v1", "StatefulSet") => ("apps", "v1", "statefulsets"),
         ("argoproj.io/v1alpha1", "Rollout") => ("argoproj.io", "v1alpha1", "rollouts"),
         _ => return None,
     };
-    let named = GroupVersionKind::gvk(group, number, kind);
-    Some(Kind {
-        resource: ApiResource::from_gvk_with_plural(&named, plural),
+    let gvk = GroupVersionKind::gvk(group, number, kind);
+    Some(ResourceKind {
+        resource: ApiResource::from_gvk_with_plural(&gvk, plural),
         namespaced: true,
     })
 }
 
 /// The kind of KEDA's ScaledObjects.
-pub fn scaled_objects() -> Kind {
-    let named = GroupVersionKind::gvk("keda.sh", "v1alpha1", "ScaledObject");
-    Kind {
-        resource: ApiResource::from_gvk_with_plural(&named, "scaledobjects"),
+pub fn scaled_object_kind() -> ResourceKind {
+    let gvk = GroupVersionKind::gvk("keda.sh", "v1alpha1", "ScaledObject");
+    ResourceKind {
+        resource: ApiResource::from_gvk_with_plural(&gvk, "scaledobjects"),
         namespaced: true,
     }
 }
@@ -110,20 +115,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_server_that_knows_no_such_kind_has_said_so() {
-        for (code, answered) in [(404, true), (403, false), (429, false), (503, false)] {
+    fn only_not_found_means_that_there_is_no_such_kind() {
+        for (code, definite) in [(404, true), (403, false), (429, false), (503, false)] {
             let status = kube::core::Status::failure("no", "No").with_code(code);
-            let unknown = Unknown {
+            let unknown = UnknownKind {
                 kind: "Web".to_owned(),
                 version: "example.com/v1".to_owned(),
                 source: Box::new(kube::Error::Api(Box::new(status))),
             };
-            assert_eq!(unknown.is_answered(), answered, "{code}");
+            assert_eq!(unknown.is_definite(), definite, "{code}");
         }
     }
 
     #[test]
-    fn the_usual_kinds_are_known_in_all_their_spellings() {
+    fn built_in_kinds_are_known_in_all_their_spellings() {
         for (version, kind, path) in [
             (
                 "apps/v1",
@@ -143,7 +148,7 @@ mod tests {
             ),
             ("example.com/v1", "Deployment", None),
         ] {
-            let known = usual(version, spelled(kind)).map(|kind| kind.resource);
+            let known = built_in(version, canonical_kind(kind)).map(|kind| kind.resource);
             let known = known.as_ref().map(|it| (&*it.kind, &*it.plural));
             assert_eq!(known, path, "{version} {kind}");
         }

@@ -1,4 +1,4 @@
-//! Asks and tells what runs how many there are to be.
+//! Reads and changes the scale of workloads, and the pause of ScaledObjects.
 
 use std::collections::BTreeMap;
 
@@ -7,58 +7,62 @@ use kube::{
     api::{DynamicObject, ObjectMeta},
 };
 use neap_kit::{
-    apply::{Error, Hand, Kind},
+    apply::{PlannedChange, ResourceKind},
     key::Key,
 };
 use serde_json::{Value, json};
 
-use super::{Keda, Target, kind::scaled_objects};
+use super::{Keda, Target, kind::scaled_object_kind};
 use crate::api::{Autoscaler, AutoscalerKind};
 
-/// Stands still.
+/// KEDA's annotation that pauses a ScaledObject.
 const PAUSED: &str = "autoscaling.keda.sh/paused";
-/// At so many replicas.
+/// KEDA's annotation with the number of replicas during the pause.
 const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
-/// That it stands still is our doing.
-const BY_US: &str = "idle.neaptide.dev/paused";
+/// Our annotation: the pause is ours.
+const PAUSED_BY_US: &str = "idle.neaptide.dev/paused";
 
-/// What runs, as the server has it now and not as a cache had it, and whether the server has such a
-/// kind at all.
-pub async fn look(client: &Client, kind: &Kind, key: &Key) -> (Target, bool) {
+/// Reads the scale of a workload from the API server, not from a cache. The second value is whether the
+/// server has such a kind at all.
+pub async fn read(client: &Client, kind: &ResourceKind, key: &Key) -> (Target, bool) {
     let api = api(client, kind, key);
     match api.get_subresource("scale", key.name()).await {
         Ok(scale) => {
             let target = Target::Scaled {
-                // A Scale leaves out a zero.
+                // A Scale omits a zero.
                 replicas: number(&scale.data["spec"]["replicas"]),
-                seen: Box::new(scale.metadata),
+                metadata: Box::new(scale.metadata),
             };
             (target, true)
         }
         Err(kube::Error::Api(status)) if status.is_not_found() => {
             let details = status.details.as_ref();
-            let named = details.is_some_and(|details| details.name == key.name());
-            (Target::Missing, named)
+            let names_object = details.is_some_and(|details| details.name == key.name());
+            (Target::Missing, names_object)
         }
         Err(_) => (Target::Unknown, false),
     }
 }
 
-/// Has `replicas` of it run.
-pub async fn scale(
-    hand: &Hand,
-    kind: &Kind,
-    seen: &ObjectMeta,
+/// The change that scales the workload with this metadata, whose `resourceVersion` is a precondition if it
+/// is there.
+pub fn scale_change(
+    kind: &ResourceKind,
+    metadata: &ObjectMeta,
     replicas: i32,
-) -> Result<(), Error> {
-    let change = json!({"spec": {"replicas": replicas}});
-    hand.merge(kind, seen, Some("scale"), change)
-        .await
-        .map(drop)
+    reason: impl Into<String>,
+) -> PlannedChange {
+    PlannedChange::Merge {
+        kind: kind.clone(),
+        metadata: Box::new(metadata.clone()),
+        subresource: Some("scale"),
+        patch: json!({"spec": {"replicas": replicas}}),
+        reason: reason.into(),
+    }
 }
 
-/// The ScaledObject that was named, as it is now; nothing if the server does not say.
-pub async fn keda(
+/// Reads the ScaledObject that `autoscaler` names; none if the API server did not respond.
+pub async fn read_keda(
     client: &Client,
     namespace: &str,
     autoscaler: Option<&Autoscaler>,
@@ -68,50 +72,51 @@ pub async fn keda(
         return Some(Keda::Unused);
     };
     let key = Key::new(namespace, &named.name);
-    let found = api(client, &scaled_objects(), &key).get(key.name()).await;
+    let found = api(client, &scaled_object_kind(), &key)
+        .get(key.name())
+        .await;
     match found {
         Ok(found) => {
             let annotations = found.metadata.annotations.clone().unwrap_or_default();
-            let says = |name: &str| annotations.get(name).is_some_and(|value| value == "true");
+            let is_set = |name: &str| annotations.get(name).is_some_and(|value| value == "true");
             Some(Keda::Found {
-                paused: says(PAUSED) || annotations.contains_key(PAUSED_REPLICAS),
-                // KubeElasti left no mark but stood it at zero, which no user's pause does.
-                by_us: says(BY_US) || says(PAUSED) && stands_at_zero(&annotations),
-                seen: Box::new(found.metadata),
+                paused: is_set(PAUSED) || annotations.contains_key(PAUSED_REPLICAS),
+                // KubeElasti leaves no annotation of its own, but pauses at zero, which no user does.
+                by_us: is_set(PAUSED_BY_US) || is_set(PAUSED) && is_paused_at_zero(&annotations),
+                metadata: Box::new(found.metadata),
             })
         }
-        Err(error) => missing(&error).map(|()| Keda::Missing),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Some(Keda::Missing),
+        Err(_) => None,
     }
 }
 
-/// Has KEDA stand still at zero, or go on.
-pub async fn switch(hand: &Hand, seen: &ObjectMeta, pause: bool) -> Result<(), Error> {
+/// The change that pauses a ScaledObject at zero replicas, or resumes it.
+pub fn keda_change(metadata: &ObjectMeta, pause: bool, reason: impl Into<String>) -> PlannedChange {
     let annotations = if pause {
-        json!({PAUSED: "true", PAUSED_REPLICAS: "0", BY_US: "true"})
+        json!({PAUSED: "true", PAUSED_REPLICAS: "0", PAUSED_BY_US: "true"})
     } else {
-        json!({PAUSED: "false", PAUSED_REPLICAS: null, BY_US: null})
+        json!({PAUSED: "false", PAUSED_REPLICAS: null, PAUSED_BY_US: null})
     };
-    let change = json!({"metadata": {"annotations": annotations}});
-    let seen = ObjectMeta {
-        resource_version: None,
-        ..seen.clone()
-    };
-    hand.merge(&scaled_objects(), &seen, None, change)
-        .await
-        .map(drop)
+    PlannedChange::Merge {
+        kind: scaled_object_kind(),
+        metadata: Box::new(ObjectMeta {
+            resource_version: None,
+            ..metadata.clone()
+        }),
+        subresource: None,
+        patch: json!({"metadata": {"annotations": annotations}}),
+        reason: reason.into(),
+    }
 }
 
-fn stands_at_zero(annotations: &BTreeMap<String, String>) -> bool {
-    let at = annotations.get(PAUSED_REPLICAS);
-    at.is_some_and(|replicas| replicas == "0")
+fn is_paused_at_zero(annotations: &BTreeMap<String, String>) -> bool {
+    let replicas = annotations.get(PAUSED_REPLICAS);
+    replicas.is_some_and(|replicas| replicas == "0")
 }
 
-fn api(client: &Client, kind: &Kind, key: &Key) -> Api<DynamicObject> {
+fn api(client: &Client, kind: &ResourceKind, key: &Key) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), key.namespace(), &kind.resource)
-}
-
-fn missing(error: &kube::Error) -> Option<()> {
-    matches!(error, kube::Error::Api(status) if status.is_not_found()).then_some(())
 }
 
 fn number(value: &Value) -> i32 {

@@ -1,18 +1,18 @@
-//! Chance that can be repeated, so that operators which started together do not ask together.
+//! Reproducible random delays, so that operators that started together do not poll together.
 
 use std::time::Duration;
 
-/// A row of numbers that looks like chance and follows from its seed.
+/// A pseudo-random sequence that is determined by its seed.
 #[derive(Debug, Clone)]
 pub struct Jitter(u64);
 
 impl Jitter {
-    /// The row of `seed`.
+    /// The sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next one, by the steps of SplitMix64.
+    /// The next number, by SplitMix64.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -21,18 +21,18 @@ impl Jitter {
         mixed ^ (mixed >> 31)
     }
 
-    /// Another row, for somebody who goes on beside this one.
+    /// An independent sequence, for a concurrent task.
     pub fn another(&mut self) -> Self {
         Self(self.next())
     }
 
-    /// Somewhere from nothing up to, but not including, `most`.
-    pub fn below(&mut self, most: Duration) -> Duration {
-        let nanos = (u128::from(self.next()) * most.as_nanos()) >> 64;
+    /// A duration from zero up to, but not including, `max`.
+    pub fn below(&mut self, max: Duration) -> Duration {
+        let nanos = (u128::from(self.next()) * max.as_nanos()) >> 64;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// The time to the next poll: as it should be, or up to a tenth shorter.
+    /// The time to the next poll: `interval`, or up to a tenth shorter.
     pub fn around(&mut self, interval: Duration) -> Duration {
         interval.saturating_sub(self.below(interval / 10))
     }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_nothing_below() {
+    fn nothing_is_below_zero() {
         assert_eq!(Jitter::new(1).below(Duration::ZERO), Duration::ZERO);
     }
 }

@@ -1,8 +1,8 @@
-//! What a trigger says, under the names that it should say it by.
+//! Normalizes the names of the fields in a trigger's metadata.
 
 use serde_json::{Map, Value};
 
-/// The fields that are read.
+/// The fields that are used.
 const FIELDS: [&str; 5] = [
     "query",
     "serverAddress",
@@ -11,15 +11,15 @@ const FIELDS: [&str; 5] = [
     "headers",
 ];
 
-/// As the original reads it: what is null is absent, and names may be written in any case. One that
-/// is written as it should be comes first.
-pub(super) fn named(metadata: &Value) -> Value {
-    let said = match metadata {
-        Value::Object(said) => said,
+/// Normalizes metadata as KubeElasti does: null counts as absent, and names are compared without regard
+/// to case. An exact name takes precedence.
+pub(super) fn normalize(metadata: &Value) -> Value {
+    let fields = match metadata {
+        Value::Object(fields) => fields,
         Value::Null => return Value::Object(Map::new()),
         other => return other.clone(),
     };
-    let given = || said.iter().filter(|(_, value)| !value.is_null());
+    let given = || fields.iter().filter(|(_, value)| !value.is_null());
     let fields = FIELDS.iter().filter_map(|field| {
         let exact = given().find(|(name, _)| name == field);
         let (_, value) = exact.or_else(|| given().find(|(name, _)| is_same(name, field)))?;
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_in_any_case_and_null_is_nothing() {
-        for (said, read) in [
+    fn names_match_in_any_case_and_null_is_absent() {
+        for (given, read) in [
             (json!(null), json!({})),
             (json!({}), json!({})),
             (json!({"query": "up", "more": 1}), json!({"query": "up"})),
@@ -62,7 +62,7 @@ mod tests {
             ),
             (json!("hush"), json!("hush")),
         ] {
-            assert_eq!(named(&said), read, "{said}");
+            assert_eq!(normalize(&given), read, "{given}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What tells one server from another, and which of them are shown the operator's secret.
+//! The origins of Prometheus servers, and which of them receive the operator's credentials.
 
 use std::{fmt, str::FromStr};
 
@@ -15,7 +15,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// That of an address with nothing after its path.
+    /// The origin of an address without a query.
     pub fn of(address: &Uri) -> Result<Self, Problem> {
         let secure = match address.scheme_str() {
             Some("http") => false,
@@ -43,17 +43,18 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Servers that are shown the operator's secret besides the one that it was told of.
+/// Servers that receive the operator's credentials besides its default server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origins {
-    /// These.
+    /// The listed ones.
     Listed(Vec<Origin>),
-    /// Whomever a trigger names, as KubeElasti does it. Who may write a trigger can have the secret.
+    /// Every server that a trigger names, as in KubeElasti. A user who may write a trigger can obtain the
+    /// credentials that way.
     All,
 }
 
 impl Origins {
-    /// Whether it is shown to `origin`.
+    /// Whether `origin` receives them.
     pub fn include(&self, origin: &Origin) -> bool {
         match self {
             Self::Listed(listed) => listed.contains(origin),
@@ -68,29 +69,29 @@ impl Default for Origins {
     }
 }
 
-/// Something in a list is no origin. It may name a user, so it is not repeated.
+/// An entry of a list is not an origin. Its text is not repeated, since it may contain credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("entry {0} is no origin")]
-pub struct NotAnOrigin(pub usize);
+#[error("entry {0} is not an origin")]
+pub struct InvalidOrigin(pub usize);
 
-/// With commas between them, or `*`.
+/// Comma-separated origins, or `*`.
 impl FromStr for Origins {
-    type Err = NotAnOrigin;
+    type Err = InvalidOrigin;
 
-    fn from_str(list: &str) -> Result<Self, NotAnOrigin> {
+    fn from_str(list: &str) -> Result<Self, InvalidOrigin> {
         let entries = list.split(',').map(str::trim).enumerate();
         let entries: Vec<_> = entries.filter(|(_, entry)| !entry.is_empty()).collect();
         if entries.iter().any(|(_, entry)| *entry == "*") {
             return Ok(Self::All);
         }
         let origins = entries.into_iter().map(|(index, entry)| {
-            // A path would be taken for a limit that there is not.
+            // A path is refused: it would look like a restriction, and there is none.
             let uri = entry.parse::<Uri>().ok().filter(|uri| {
                 let user = uri.authority().is_some_and(|it| it.as_str().contains('@'));
                 uri.path() == "/" && !user
             });
             let origin = uri.and_then(|uri| Origin::of(&uri).ok());
-            origin.ok_or(NotAnOrigin(index + 1))
+            origin.ok_or(InvalidOrigin(index + 1))
         });
         origins.collect::<Result<_, _>>().map(Self::Listed)
     }
@@ -122,7 +123,7 @@ mod tests {
             ("http://me:hush@a", 1),
             ("http://a,,**", 3),
         ] {
-            assert_eq!(read(list), Err(NotAnOrigin(entry)), "{list}");
+            assert_eq!(read(list), Err(InvalidOrigin(entry)), "{list}");
         }
     }
 }

@@ -1,89 +1,92 @@
-//! Why a question has no answer.
+//! Why a trigger has no usable result.
 
 use std::time::Duration;
 
-/// Why a question has no answer. Holds nothing that lets its reader into Prometheus.
+/// Why a trigger has no usable result. Contains no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The trigger cannot be read.
-    #[error("the trigger's metadata cannot be read: {0}")]
+    /// The metadata of the trigger cannot be parsed.
+    #[error("the trigger's metadata cannot be parsed: {0}")]
     Metadata(String),
-    /// There is nothing to ask.
+    /// The trigger has no query.
     #[error("the trigger has no query")]
     NoQuery,
-    /// Nobody to ask is named.
+    /// Neither the trigger nor the operator has the address of a server.
     #[error(
-        "the trigger has no serverAddress, and PROMETHEUS_TRIGGER_SERVER_ADDRESS names none either"
+        "the trigger has no serverAddress, and PROMETHEUS_TRIGGER_SERVER_ADDRESS is not set either"
     )]
     NoAddress,
-    /// The address is none.
-    #[error("serverAddress is no http:// or https:// address")]
+    /// The address of the server is invalid.
+    #[error("serverAddress is not an http:// or https:// address")]
     Address,
     /// A header cannot be sent.
     #[error("the header {0:?} cannot be sent")]
     Header(String),
-    /// Nobody is there.
+    /// No connection to the server.
     #[error("Prometheus cannot be reached: {0}")]
     Unreachable(String),
-    /// No answer came.
-    #[error("Prometheus did not answer within {0:?}")]
-    Late(Duration),
-    /// It refused.
-    #[error("Prometheus answered with status {status}{}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    /// No response in time.
+    #[error("Prometheus did not respond within {0:?}")]
+    Timeout(Duration),
+    /// The response has an error status.
+    #[error("Prometheus responded with status {status}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     Status {
-        /// How.
+        /// The status.
         status: u16,
-        /// Why, if it is a Prometheus that says so.
-        said: Option<String>,
+        /// The error of Prometheus; none if the response is not of a Prometheus.
+        message: Option<String>,
     },
-    /// It refused, and was not shown what the operator has to show.
+    /// The response denies access, and the request had no credentials, since the server is not listed.
     #[error(
-        "Prometheus answered with status {status}; PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER is not sent to {origin}: add it to PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS of the operator, or give the trigger headers of its own"
+        "Prometheus responded with status {status}; PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER is not sent to {origin}: add it to PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS of the operator, or give the trigger headers of its own"
     )]
     Withheld {
-        /// How.
+        /// The status.
         status: u16,
-        /// Who, without a user.
+        /// The origin of the server, without a user.
         origin: String,
     },
-    /// The answer is longer than anybody reads.
-    #[error("the answer of Prometheus is longer than {0} bytes")]
-    Long(usize),
-    /// It is no answer of Prometheus.
-    #[error("what was answered is not what Prometheus answers: {0}")]
+    /// The response is too long.
+    #[error("the response of Prometheus is longer than {0} bytes")]
+    TooLong(usize),
+    /// The response is not one of Prometheus.
+    #[error("the response is not one of Prometheus: {0}")]
     Unreadable(String),
-    /// The query has no value.
-    #[error("the query has no value; end it with \"or vector(0)\" if that means that nobody asks")]
-    Nothing,
-    /// The query has many values.
+    /// The result is empty.
+    #[error(
+        "the query has no value; end it with \"or vector(0)\" if that means that the service is idle"
+    )]
+    NoValue,
+    /// The result has more than one value.
     #[error("the query has {0} values and must have one; sum() over them")]
-    Several(usize),
-    /// The query is of another type.
+    ManyValues(usize),
+    /// The result is of another type.
     #[error("the query is a {0} and must be an instant vector")]
-    Kind(String),
-    /// The value says nothing.
+    WrongType(String),
+    /// The value is not a finite number.
     #[error("the query's value is {0}")]
     NotFinite(String),
-    /// Prometheus was not there all the time.
-    #[error("Prometheus was not up during all of the cooldown, so it may have missed something")]
+    /// Prometheus was not up during the whole cooldown.
+    #[error("Prometheus was not up during the whole cooldown, so it may have missed requests")]
     Unhealthy,
-    /// A resolver that may have been asked does not say.
-    #[error("a resolver does not say what it was asked for: {0}")]
+    /// A resolver that may have received requests does not respond.
+    #[error("a resolver does not report its requests: {0}")]
     Resolver(String),
 }
 
 impl Problem {
-    /// In one word.
+    /// The reason of the condition.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Metadata(_) | Self::NoQuery | Self::Address | Self::Header(_) => "TriggerInvalid",
             Self::NoAddress => "PrometheusUnknown",
-            Self::Unreachable(_) | Self::Late(_) => "PrometheusUnreachable",
-            Self::Status { .. } | Self::Withheld { .. } | Self::Long(_) | Self::Unreadable(_) => {
-                "PrometheusFailed"
-            }
-            Self::Nothing => "NoValue",
-            Self::Several(_) | Self::Kind(_) => "NotOneValue",
+            Self::Unreachable(_) | Self::Timeout(_) => "PrometheusUnreachable",
+            Self::Status { .. }
+            | Self::Withheld { .. }
+            | Self::TooLong(_)
+            | Self::Unreadable(_) => "PrometheusFailed",
+            Self::NoValue => "NoValue",
+            Self::ManyValues(_) | Self::WrongType(_) => "NotOneValue",
             Self::NotFinite(_) => "NotANumber",
             Self::Unhealthy => "PrometheusWasDown",
             Self::Resolver(_) => "ResolverSilent",

@@ -1,4 +1,4 @@
-//! Asks a Prometheus.
+//! Queries a Prometheus over HTTP.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -14,50 +14,50 @@ use hyper_util::{
 use neap_kit::clock::Clock;
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 
-use super::{Problem, Question, answer};
+use super::{Problem, Query, response};
 
-/// No Prometheus takes longer for one value.
-const LIMIT: Duration = Duration::from_secs(5);
-/// No answer with one value is longer.
-const LONGEST: usize = 1 << 20;
-/// Longer than the time between two polls, so that connections are used again.
-const KEPT: Duration = Duration::from_mins(1);
+/// The time within which Prometheus has to respond.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest response that is read; one with a single value is much shorter.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
+/// Longer than the time between two polls, so that connections are reused.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Somebody who knows the value of a query.
-pub trait Oracle: fmt::Debug + Send + Sync {
-    /// The one value that `question` has now.
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<f64, Problem>>;
+/// Evaluates queries.
+pub trait PrometheusApi: fmt::Debug + Send + Sync {
+    /// The single value that `query` has now.
+    fn query<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<f64, Problem>>;
 }
 
-/// Asks over HTTP. Follows no redirect: that would take credentials elsewhere.
+/// A client of the HTTP API. It follows no redirect: that would send credentials to another server.
 pub struct Prometheus {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     clock: Clock,
-    limit: Duration,
+    timeout: Duration,
 }
 
 impl Prometheus {
-    /// Trusts whom the machine trusts, or those whom `SSL_CERT_FILE` names.
+    /// Trusts the certificate authorities of the machine, or those in `SSL_CERT_FILE`.
     pub fn new(clock: Clock) -> Self {
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trust())
+            .with_tls_config(tls_config())
             .https_or_http()
             .enable_http1()
             .build();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(KEPT)
+            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
             .build(connector);
         Self {
             client,
             clock,
-            limit: LIMIT,
+            timeout: QUERY_TIMEOUT,
         }
     }
 
-    /// With another time to answer.
-    pub fn within(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+    /// The same client with another timeout.
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -65,34 +65,35 @@ impl Prometheus {
         clippy::disallowed_methods,
         reason = "the body that is collected is limited"
     )]
-    async fn asked(&self, question: &Question) -> Result<f64, Problem> {
-        let address = question.address(self.clock.now());
+    async fn exchange(&self, query: &Query) -> Result<f64, Problem> {
+        let address = query.address(self.clock.now());
         let mut request = Request::get(address).header(ACCEPT, "application/json");
         if let Some(headers) = request.headers_mut() {
-            headers.extend(question.headers().iter().cloned());
+            headers.extend(query.headers().iter().cloned());
         }
         let request = request.body(Empty::new()).map_err(|_| Problem::Address)?;
-        let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| Problem::Unreachable(root(&error)))?;
-        let status = answer.status().as_u16();
-        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
+        let response = self.client.request(request).await;
+        let response = response.map_err(|error| Problem::Unreachable(root_cause(&error)))?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES);
+        let body = body.collect().await;
         let body = body.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                Problem::Long(LONGEST)
+                Problem::TooLong(MAX_RESPONSE_BYTES)
             } else {
-                Problem::Unreachable(root(&*error))
+                Problem::Unreachable(root_cause(&*error))
             }
         })?;
-        answer::read(status, &body.to_bytes())
+        response::parse(status, &body.to_bytes())
     }
 }
 
-impl Oracle for Prometheus {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<f64, Problem>> {
+impl PrometheusApi for Prometheus {
+    fn query<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<f64, Problem>> {
         Box::pin(async {
-            let answer = self.clock.within(self.limit, self.asked(question)).await;
-            let answer = answer.unwrap_or(Err(Problem::Late(self.limit)));
-            answer.map_err(|problem| question.met(problem))
+            let value = self.clock.within(self.timeout, self.exchange(query)).await;
+            let value = value.unwrap_or(Err(Problem::Timeout(self.timeout)));
+            value.map_err(|problem| query.explain(problem))
         })
     }
 }
@@ -100,13 +101,13 @@ impl Oracle for Prometheus {
 impl fmt::Debug for Prometheus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prometheus")
-            .field("limit", &self.limit)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }
 
-/// Without anybody to trust, servers without TLS can still be asked.
-fn trust() -> ClientConfig {
+/// Without any certificate authority, servers without TLS can still be queried.
+fn tls_config() -> ClientConfig {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -114,7 +115,7 @@ fn trust() -> ClientConfig {
     match builder.clone().with_native_roots() {
         Ok(builder) => builder.with_no_client_auth(),
         Err(error) => {
-            tracing::warn!(%error, "this machine trusts nobody, so no https:// Prometheus can be asked");
+            tracing::warn!(%error, "this machine has no certificate authorities, so no https:// Prometheus can be queried");
             builder
                 .with_root_certificates(RootCertStore::empty())
                 .with_no_client_auth()
@@ -122,8 +123,8 @@ fn trust() -> ClientConfig {
     }
 }
 
-/// The last cause: those above it only say that a request failed.
-fn root(error: &(dyn Error + 'static)) -> String {
+/// The innermost cause: the errors around it only say that a request failed.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
     while let Some(cause) = error.source() {
         error = cause;

@@ -1,4 +1,4 @@
-//! When a service may sleep.
+//! The window of time in which a service may sleep.
 
 use std::time::Duration;
 
@@ -10,55 +10,58 @@ use croner::{
 };
 use jiff::Timestamp;
 
-use super::duration;
-use crate::api::EnabledPeriod;
+use crate::{api::EnabledPeriod, duration};
 
 /// Whether a service may sleep now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Window {
-    /// There is no window.
+    /// The service has no window, so it may sleep at any time.
     Always,
-    /// It may.
+    /// The window is open.
     Open {
-        /// As long as nothing opens the window anew.
+        /// When it closes, unless it opens again before.
         until: Timestamp,
     },
-    /// It may not.
+    /// The window is closed.
     Closed {
-        /// When the window opens; never if absent.
+        /// When it opens next; never if absent.
         opens: Option<Timestamp>,
     },
-    /// Nobody can say, so it may not.
-    Invalid(Problem),
+    /// The window cannot be parsed, so the service may not sleep.
+    Invalid(WindowProblem),
 }
 
-/// Why a window says nothing.
+/// Why a window is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// It is no schedule.
-    #[error("enabledPeriod.schedule: {schedule:?} is not five fields of cron: {cause}")]
+pub enum WindowProblem {
+    /// The schedule is not a cron expression.
+    #[error(
+        "enabledPeriod.schedule: {schedule:?} is not a cron expression with five fields: {cause}"
+    )]
     Schedule {
-        /// What it says.
+        /// The schedule.
         schedule: String,
-        /// What is wrong with it.
+        /// The error of the parser.
         cause: String,
     },
     /// There is no such time zone.
-    #[error("enabledPeriod: there is no time zone {0:?}; they are called like Europe/Berlin")]
+    #[error("enabledPeriod: there is no time zone {0:?}; use a name such as Europe/Berlin")]
     Zone(String),
-    /// Two time zones are named.
-    #[error("enabledPeriod: the schedule says {schedule}, timeZone says {field}; keep one of them")]
+    /// The schedule and the field name different time zones.
+    #[error(
+        "enabledPeriod: the schedule has the time zone {schedule}, and timeZone is {field}; keep one of them"
+    )]
     TwoZones {
-        /// Before the schedule.
+        /// The prefix of the schedule.
         schedule: String,
-        /// In the field.
+        /// The field.
         field: String,
     },
-    /// It is no duration.
+    /// The duration cannot be parsed.
     #[error("enabledPeriod.duration: {0}")]
-    Duration(#[from] duration::NoDuration),
-    /// A window that never is open is a mistake.
-    #[error("enabledPeriod.duration: must be more than nothing")]
+    Duration(#[from] duration::InvalidDuration),
+    /// The duration is zero, so the window would never be open.
+    #[error("enabledPeriod.duration: must be longer than zero")]
     Empty,
 }
 
@@ -68,12 +71,12 @@ impl Window {
         matches!(self, Self::Always | Self::Open { .. })
     }
 
-    /// It is not the time to sleep.
+    /// The reason while the window is closed.
     pub const CLOSED: &'static str = "WindowClosed";
-    /// Nobody can say when it is.
+    /// The reason if the window cannot be parsed.
     pub const INVALID: &'static str = "WindowInvalid";
 
-    /// In one word.
+    /// The reason of a condition.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Always => "NoWindow",
@@ -83,7 +86,7 @@ impl Window {
         }
     }
 
-    /// When the answer may change by time alone.
+    /// When the window opens or closes next.
     pub fn changes(&self) -> Option<Timestamp> {
         match self {
             Self::Always | Self::Invalid(_) => None,
@@ -98,37 +101,39 @@ pub fn window(period: Option<&EnabledPeriod>, now: Timestamp) -> Window {
     let Some(period) = period else {
         return Window::Always;
     };
-    match Plan::read(period) {
-        Ok(plan) => plan.at(now),
+    match Schedule::parse(period) {
+        Ok(schedule) => schedule.at(now),
         Err(problem) => Window::Invalid(problem),
     }
 }
 
-struct Plan {
+struct Schedule {
     cron: Cron,
     zone: Tz,
     duration: Duration,
 }
 
-impl Plan {
-    fn read(period: &EnabledPeriod) -> Result<Self, Problem> {
+impl Schedule {
+    fn parse(period: &EnabledPeriod) -> Result<Self, WindowProblem> {
         let duration = duration::parse(&period.duration)?;
         if duration.is_zero() {
-            return Err(Problem::Empty);
+            return Err(WindowProblem::Empty);
         }
         let (named, schedule) = parts(&period.schedule);
         let field = period.time_zone.as_deref().filter(|zone| !zone.is_empty());
         let zone = match (named, field) {
             (Some(named), Some(field)) if named != field => {
-                return Err(Problem::TwoZones {
+                return Err(WindowProblem::TwoZones {
                     schedule: named.to_owned(),
                     field: field.to_owned(),
                 });
             }
             (named, field) => named.or(field).unwrap_or("UTC"),
         };
-        let zone = zone.parse().map_err(|_| Problem::Zone(zone.to_owned()))?;
-        let cron = five_fields(schedule).map_err(|cause| Problem::Schedule {
+        let zone = zone
+            .parse()
+            .map_err(|_| WindowProblem::Zone(zone.to_owned()))?;
+        let cron = five_fields(schedule).map_err(|cause| WindowProblem::Schedule {
             schedule: period.schedule.clone(),
             cause,
         })?;
@@ -151,8 +156,8 @@ impl Plan {
         Window::Closed { opens }
     }
 
-    /// When it last opened. Croner looks back for centuries; whatever is older than the duration is
-    /// over in any case.
+    /// When the window last opened. The search goes back for centuries; an opening that is older than the
+    /// duration is over in any case.
     fn opened(&self, now: Timestamp) -> Option<Timestamp> {
         let found = self.cron.find_previous_occurrence(&self.local(now)?, true);
         back(&found.ok()?)
@@ -168,7 +173,7 @@ impl Plan {
     }
 }
 
-/// The time zone before a schedule, if there is one, and the schedule.
+/// The time zone in the prefix of a schedule, if there is one, and the rest.
 fn parts(schedule: &str) -> (Option<&str>, &str) {
     let schedule = schedule.trim();
     let named = schedule.strip_prefix("CRON_TZ=");

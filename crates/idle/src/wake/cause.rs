@@ -1,19 +1,19 @@
-//! Who asks for a wake. What else wakes a service the operator decides as it looks after it.
+//! What causes a wake here. All other causes are decisions of the ElastiService controller.
 
 use std::fmt;
 
-/// Who asks for a wake. Shown in the status, so the words are part of the API.
+/// What causes a wake. Its text is in the status, so it is part of the API.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Cause {
-    /// A resolver has somebody who asks for the service.
+pub(super) enum WakeCause {
+    /// A resolver has a request for the service.
     Request,
-    /// Another ElastiService that needs it.
+    /// The ElastiService of this name depends on it.
     Dependency(String),
 }
 
-impl Cause {
-    /// In one word, for numbers.
-    pub(super) fn word(&self) -> &'static str {
+impl WakeCause {
+    /// The label of metrics.
+    pub(super) fn label(&self) -> &'static str {
         match self {
             Self::Request => "request",
             Self::Dependency(_) => "dependency",
@@ -21,7 +21,7 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for WakeCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request => f.write_str("request"),

@@ -1,18 +1,18 @@
-//! What is woken with a service.
+//! The services that are woken with a service.
 
 use std::collections::{HashSet, VecDeque};
 
-/// `first` and everything that it needs, whatever that needs and so on, each once and nearest first,
-/// with the one that needs it. Names that `needs` knows nothing of are left out.
+/// `first` and its direct and indirect dependencies, each once and in breadth-first order, with the name
+/// of the one that depends on it. Names for which `dependencies` has nothing are left out.
 pub(super) fn closure<'a, T>(
     first: &str,
-    needs: impl Fn(&str) -> Option<(T, &'a [String])>,
+    dependencies: impl Fn(&str) -> Option<(T, &'a [String])>,
 ) -> Vec<(T, Option<String>)> {
     let mut seen = HashSet::from([first.to_owned()]);
     let mut waiting = VecDeque::from([(first.to_owned(), None)]);
     let mut found = Vec::new();
     while let Some((name, by)) = waiting.pop_front() {
-        let Some((one, needed)) = needs(&name) else {
+        let Some((one, needed)) = dependencies(&name) else {
             continue;
         };
         found.push((one, by));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_needed_is_woken_once() {
+    fn each_dependency_is_woken_once() {
         let needs = needs(&[
             ("web", &["api", "cache"]),
             ("api", &["store", "gone"]),
@@ -76,15 +76,15 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_ends() {
+    fn a_cycle_ends() {
         let needs = needs(&[("a", &["b", "a"]), ("b", &["a"])]);
         assert_eq!(woken(&needs, "a").len(), 2);
-        assert_eq!(woken(&needs, "nobody"), []);
+        assert_eq!(woken(&needs, "missing"), []);
     }
 
     proptest! {
         #[test]
-        fn each_is_woken_once_and_with_it_what_it_needs(
+        fn each_is_woken_once_with_its_dependencies(
             rows in prop::collection::btree_map("[a-f]", prop::collection::vec("[a-f]", 0..5), 1..6)
         ) {
             let first = rows.keys().next().unwrap().clone();

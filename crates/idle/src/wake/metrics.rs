@@ -1,11 +1,11 @@
-//! What is counted of wakes.
+//! Metrics of wakes.
 
 use std::time::Duration;
 
 use kube::ResourceExt;
 use neap_kit::{
     key::Key,
-    telemetry::{Event, Meter, Telemetry},
+    telemetry::{Meter, Telemetry, TelemetryEvent},
 };
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -13,44 +13,44 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::{Cause, Outcome};
+use super::{WakeCause, WakeOutcome};
 use crate::api::ElastiService;
 
-/// The numbers of wakes. No label of ours holds a name of an object, so there are only so many.
+/// The metrics. Ours have no names of objects as labels, so their number is bounded.
 #[derive(Debug)]
-pub(super) struct Metrics {
-    wakes: Family<Labels, Counter>,
+pub(super) struct WakeMetrics {
+    wakes: Family<WakeMetricLabels, Counter>,
     duration: Histogram,
-    /// As KubeElasti shows them: with names, which go with what they name.
-    scaled: Family<Scaled, Gauge>,
+    /// A metric of KubeElasti, with names of objects as labels; it is removed with the object.
+    scaled: Family<ScaleLabels, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
+struct WakeMetricLabels {
     cause: &'static str,
     result: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Scaled {
+struct ScaleLabels {
     service_name: String,
     namespace: String,
     target: String,
     error: &'static str,
 }
 
-/// A meter of wakes.
-pub(super) fn meter(telemetry: &Telemetry) -> Meter<Metrics> {
+/// The meter of wakes.
+pub(super) fn meter(telemetry: &Telemetry) -> Meter<WakeMetrics> {
     let scaled = telemetry.compatible(|registry| {
-        let scaled: Family<Scaled, Gauge> = Family::default();
-        let help = "Wakes that resolvers asked for";
+        let scaled: Family<ScaleLabels, Gauge> = Family::default();
+        let help = "Wakes that resolvers requested";
         registry.register("elasti_operator_scale_counter", help, scaled.clone());
         scaled
     });
-    telemetry.meter(|registry| Metrics::register(registry, scaled))
+    telemetry.meter(|registry| WakeMetrics::register(registry, scaled))
 }
 
-impl Scaled {
+impl ScaleLabels {
     fn of(service: &ElastiService, failed: bool) -> Self {
         let target = &service.spec.scale_target_ref;
         Self {
@@ -62,8 +62,8 @@ impl Scaled {
     }
 }
 
-impl Metrics {
-    fn register(registry: &mut Registry, scaled: Family<Scaled, Gauge>) -> Self {
+impl WakeMetrics {
+    fn register(registry: &mut Registry, scaled: Family<ScaleLabels, Gauge>) -> Self {
         let bounds = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
         let metrics = Self {
             wakes: Family::default(),
@@ -71,10 +71,10 @@ impl Metrics {
             scaled,
         };
         let wakes = metrics.wakes.clone();
-        registry.register("idle_wakes", "Wakes by what they came to", wakes);
+        registry.register("idle_wakes", "Wakes by cause and result", wakes);
         registry.register_with_unit(
             "idle_wake_write_duration",
-            "From a wake's beginning until replicas were written",
+            "From the start of a wake until replicas were written",
             Unit::Seconds,
             metrics.duration.clone(),
         );
@@ -82,62 +82,62 @@ impl Metrics {
     }
 }
 
-/// A wake is over.
+/// A wake finished.
 #[derive(Debug)]
-pub(super) struct Woke<'a> {
+pub(super) struct WakeFinished<'a> {
     pub(super) service: &'a ElastiService,
-    pub(super) cause: &'a Cause,
-    pub(super) outcome: &'a Outcome,
+    pub(super) cause: &'a WakeCause,
+    pub(super) outcome: &'a WakeOutcome,
     pub(super) took: Duration,
 }
 
-impl Event<Metrics> for Woke<'_> {
+impl TelemetryEvent<WakeMetrics> for WakeFinished<'_> {
     fn log(&self) {
         let Self { cause, took, .. } = self;
         let service = Key::of(self.service);
         match self.outcome {
-            Outcome::Woken { from, to } => {
+            WakeOutcome::Woken { from, to } => {
                 tracing::info!(%service, %cause, from, to, ?took, "woken");
             }
-            Outcome::Failed(error) => {
+            WakeOutcome::Failed(error) => {
                 tracing::warn!(%service, %cause, error, "a wake failed");
             }
-            Outcome::Awake { .. } | Outcome::Unknown => {
+            WakeOutcome::Awake { .. } | WakeOutcome::Unknown => {
                 tracing::debug!(%service, %cause, "already awake");
             }
         }
     }
 
-    fn count(&self, metrics: &Metrics) {
+    fn count(&self, metrics: &WakeMetrics) {
         let result = match self.outcome {
-            Outcome::Woken { .. } => "woken",
-            Outcome::Awake { .. } => "awake",
-            Outcome::Unknown => "unknown",
-            Outcome::Failed(_) => "failed",
+            WakeOutcome::Woken { .. } => "woken",
+            WakeOutcome::Awake { .. } => "awake",
+            WakeOutcome::Unknown => "unknown",
+            WakeOutcome::Failed(_) => "failed",
         };
-        let cause = self.cause.word();
-        let labels = Labels { cause, result };
+        let cause = self.cause.label();
+        let labels = WakeMetricLabels { cause, result };
         metrics.wakes.get_or_create(&labels).inc();
         if result == "woken" {
             metrics.duration.observe(self.took.as_secs_f64());
         }
-        if *self.cause == Cause::Request {
-            let scaled = Scaled::of(self.service, result == "failed");
+        if *self.cause == WakeCause::Request {
+            let scaled = ScaleLabels::of(self.service, result == "failed");
             metrics.scaled.get_or_create(&scaled).inc();
         }
     }
 }
 
-/// An ElastiService is no longer there, or no longer as it was.
+/// An ElastiService was deleted or its spec changed, so its labels are no longer valid.
 #[derive(Debug)]
-pub(super) struct Forgot<'a>(pub(super) &'a ElastiService);
+pub(super) struct ServiceRemoved<'a>(pub(super) &'a ElastiService);
 
-impl Event<Metrics> for Forgot<'_> {
+impl TelemetryEvent<WakeMetrics> for ServiceRemoved<'_> {
     fn log(&self) {}
 
-    fn count(&self, metrics: &Metrics) {
+    fn count(&self, metrics: &WakeMetrics) {
         for failed in [false, true] {
-            metrics.scaled.remove(&Scaled::of(self.0, failed));
+            metrics.scaled.remove(&ScaleLabels::of(self.0, failed));
         }
     }
 }

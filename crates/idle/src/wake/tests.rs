@@ -1,4 +1,4 @@
-//! Wakes against a server in the test's own process.
+//! Wakes against an API server in the test's own process.
 
 use std::{
     sync::{
@@ -22,10 +22,10 @@ use kube::{
 use neap_kit::{
     apply::Object,
     clock::Clock,
+    context::Context,
     key::Key,
     lease::{self, Leadership},
     process::Process,
-    site::Site,
     watch::Watches,
 };
 use neap_pocket::{Options, Pocket, environment::Environment};
@@ -37,7 +37,7 @@ use tower::util::MapRequest;
 use super::*;
 use crate::api::ElastiService;
 
-struct Stage {
+struct TestCluster {
     client: Client,
     waker: Waker,
     clock: Clock,
@@ -48,8 +48,8 @@ struct Stage {
     _pocket: Pocket,
 }
 
-impl Stage {
-    /// A server with our kind and KEDA's, and wakes that run there in a process that does not lead.
+impl TestCluster {
+    /// A server with our kind and KEDA's, and a runner in a process that does not lead.
     async fn open() -> Self {
         let options = Options::new(Environment::rehearsal(7));
         let pocket = Pocket::open(options).await.unwrap();
@@ -71,13 +71,13 @@ impl Stage {
             request
         });
         let (watches, watching) = Watches::new(clock);
-        let site = Site {
+        let context = Context {
             client: Client::new(counting, "default"),
             watches,
             leadership: following(clock),
             clock,
         };
-        let (waker, wakes) = WakeService::of_all(&site).unwrap();
+        let (waker, wakes) = WakeRunner::for_all_services(&context).unwrap();
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(watching.run(stop.clone()));
@@ -86,7 +86,7 @@ impl Stage {
             client,
             waker,
             clock,
-            process: site.watches.process().clone(),
+            process: context.watches.process().clone(),
             scale_reads,
             stop,
             tasks,
@@ -101,7 +101,7 @@ impl Stage {
         let object = serde_json::from_value(object).unwrap();
         let api: Api<K> = Api::default_namespaced(self.client.clone());
         let made = api.create(&PostParams::default(), &object).await.unwrap();
-        // The watch shows it.
+        // Until the watch shows it.
         self.clock.sleep(Duration::from_millis(10)).await;
         made
     }
@@ -148,11 +148,11 @@ impl Stage {
         serde_json::to_value(service.status).unwrap()
     }
 
-    async fn wake(&self, name: &str) -> Outcome {
+    async fn wake(&self, name: &str) -> WakeOutcome {
         self.pending(name).outcome().await
     }
 
-    fn pending(&self, name: &str) -> Pending {
+    fn pending(&self, name: &str) -> PendingWake {
         let key = Key::new("default", &format!("{name}-svc"));
         self.waker.wake(key).unwrap()
     }
@@ -173,19 +173,19 @@ fn merged(into: &mut Value, more: &Value) {
     }
 }
 
-/// Of a process that never leads.
+/// The leadership of a process that never leads.
 fn following(clock: Clock) -> Leadership {
-    let candidate = lease::Options {
+    let candidate = lease::ElectionOptions {
         namespace: "default".into(),
         name: "lease".into(),
-        identity: "somebody".into(),
-        timings: lease::Timings::default(),
+        identity: "candidate".into(),
+        timings: lease::LeaseTimings::default(),
     };
-    let (_, leadership) = lease::Elector::new(nobody(), candidate, clock).unwrap();
+    let (_, leadership) = lease::Elector::new(unreachable_client(), candidate, clock).unwrap();
     leadership
 }
 
-fn nobody() -> Client {
+fn unreachable_client() -> Client {
     let silence = tower::service_fn(|_: Request<Body>| {
         std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
     });
@@ -213,120 +213,123 @@ fn scaled_objects() -> CustomResourceDefinition {
     .unwrap()
 }
 
-const WOKEN: Outcome = Outcome::Woken { from: 0, to: 1 };
+const WOKEN: WakeOutcome = WakeOutcome::Woken { from: 0, to: 1 };
 
 #[tokio::test(start_paused = true)]
-async fn what_sleeps_is_woken_by_whoever_runs_and_it_is_told() {
-    let stage = Stage::open().await;
-    stage.deployment("web", 0).await;
-    stage.service("web", json!({})).await;
-    assert_eq!(stage.wake("web").await, WOKEN);
-    assert_eq!(stage.replicas("web").await, 1);
-    stage.clock.sleep(Duration::from_millis(10)).await;
-    let status = stage.status("web").await;
+async fn a_sleeping_service_is_woken_without_leadership() {
+    let cluster = TestCluster::open().await;
+    cluster.deployment("web", 0).await;
+    cluster.service("web", json!({})).await;
+    assert_eq!(cluster.wake("web").await, WOKEN);
+    assert_eq!(cluster.replicas("web").await, 1);
+    cluster.clock.sleep(Duration::from_millis(10)).await;
+    let status = cluster.status("web").await;
     assert_eq!(status["lastWake"]["cause"], "request");
     assert_eq!(status["lastWake"]["time"], status["lastScaledUpTime"]);
-    assert_eq!(stage.reasons().await, ["SuccessToScale"]);
+    assert_eq!(cluster.reasons().await, ["SuccessToScale"]);
     let counted = r#"neaptide_idle_wakes_total{cause="request",result="woken"} 1"#;
-    let numbers = stage.process.metrics();
+    let numbers = cluster.process.metrics();
     assert!(numbers.contains(counted), "{numbers}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_woken_to_as_many_as_it_says_and_never_to_fewer() {
-    let stage = Stage::open().await;
+async fn it_is_woken_to_its_minimum_and_never_scaled_down() {
+    let cluster = TestCluster::open().await;
     for (name, replicas, outcome) in [
-        ("none", 0, Outcome::Woken { from: 0, to: 3 }),
-        ("few", 1, Outcome::Woken { from: 1, to: 3 }),
-        ("enough", 3, Outcome::Awake { replicas: 3 }),
-        ("many", 9, Outcome::Awake { replicas: 9 }),
+        ("none", 0, WakeOutcome::Woken { from: 0, to: 3 }),
+        ("few", 1, WakeOutcome::Woken { from: 1, to: 3 }),
+        ("enough", 3, WakeOutcome::Awake { replicas: 3 }),
+        ("many", 9, WakeOutcome::Awake { replicas: 9 }),
     ] {
-        stage.deployment(name, replicas).await;
-        stage.service(name, json!({"minTargetReplicas": 3})).await;
-        assert_eq!(stage.wake(name).await, outcome, "{name}");
-        assert_eq!(stage.replicas(name).await, replicas.max(3), "{name}");
+        cluster.deployment(name, replicas).await;
+        cluster.service(name, json!({"minTargetReplicas": 3})).await;
+        assert_eq!(cluster.wake(name).await, outcome, "{name}");
+        assert_eq!(cluster.replicas(name).await, replicas.max(3), "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_somebody_asks_is_noted_now_and_then() {
-    let stage = Stage::open().await;
-    stage.deployment("web", 1).await;
-    stage.service("web", json!({})).await;
+async fn requests_are_recorded_from_time_to_time() {
+    let cluster = TestCluster::open().await;
+    cluster.deployment("web", 1).await;
+    cluster.service("web", json!({})).await;
     let mut noted = Vec::new();
     for _ in 0..4 {
-        assert_eq!(stage.wake("web").await, Outcome::Awake { replicas: 1 });
-        stage.clock.sleep(Duration::from_millis(10)).await;
-        let time = stage.status("web").await["lastScaledUpTime"].clone();
+        assert_eq!(
+            cluster.wake("web").await,
+            WakeOutcome::Awake { replicas: 1 }
+        );
+        cluster.clock.sleep(Duration::from_millis(10)).await;
+        let time = cluster.status("web").await["lastScaledUpTime"].clone();
         if noted.last() != Some(&time) {
             noted.push(time);
         }
-        stage.clock.sleep(Duration::from_secs(25)).await;
+        cluster.clock.sleep(Duration::from_secs(25)).await;
     }
     assert_eq!(noted.len(), 2, "{noted:?}");
-    assert_eq!(stage.status("web").await.get("lastWake"), None);
-    assert_eq!(stage.reasons().await, [] as [String; 0]);
+    assert_eq!(cluster.status("web").await.get("lastWake"), None);
+    assert_eq!(cluster.reasons().await, [] as [String; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_herd_looks_twice_and_writes_once() {
-    let stage = Stage::open().await;
-    stage.deployment("web", 0).await;
-    stage.service("web", json!({})).await;
-    let asked: Vec<_> = (0..1000).map(|_| stage.pending("web")).collect();
+async fn concurrent_requests_share_two_wakes_and_one_write() {
+    let cluster = TestCluster::open().await;
+    cluster.deployment("web", 0).await;
+    cluster.service("web", json!({})).await;
+    let asked: Vec<_> = (0..1000).map(|_| cluster.pending("web")).collect();
     let mut outcomes = Vec::new();
     for one in asked {
         outcomes.push(one.outcome().await);
     }
     assert_eq!(outcomes[0], WOKEN);
-    let rest = Outcome::Awake { replicas: 1 };
+    let rest = WakeOutcome::Awake { replicas: 1 };
     assert!(outcomes[1..].iter().all(|one| *one == rest));
-    assert_eq!(stage.scale_reads.load(Ordering::Relaxed), 2);
+    assert_eq!(cluster.scale_reads.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hangs_up_stops_nothing() {
-    let stage = Stage::open().await;
-    stage.deployment("web", 0).await;
-    stage.service("web", json!({})).await;
-    drop(stage.pending("web"));
-    stage.clock.sleep(Duration::from_secs(1)).await;
-    assert_eq!(stage.replicas("web").await, 1);
+async fn a_dropped_request_does_not_stop_the_wake() {
+    let cluster = TestCluster::open().await;
+    cluster.deployment("web", 0).await;
+    cluster.service("web", json!({})).await;
+    drop(cluster.pending("web"));
+    cluster.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(cluster.replicas("web").await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_service_needs_is_woken_with_it() {
-    let stage = Stage::open().await;
+async fn dependencies_are_woken_with_a_service() {
+    let cluster = TestCluster::open().await;
     for (name, needs) in [
         ("web", json!(["api", "gone"])),
         ("api", json!(["store", "web"])),
         ("store", json!([])),
         ("other", json!(["web"])),
     ] {
-        stage.deployment(name, 0).await;
-        stage.service(name, json!({"dependencies": needs})).await;
+        cluster.deployment(name, 0).await;
+        cluster.service(name, json!({"dependencies": needs})).await;
     }
-    assert_eq!(stage.wake("web").await, WOKEN);
-    stage.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(cluster.wake("web").await, WOKEN);
+    cluster.clock.sleep(Duration::from_secs(1)).await;
     for (name, replicas, cause) in [
         ("web", 1, json!("request")),
         ("api", 1, json!("needed by web")),
         ("store", 1, json!("needed by api")),
         ("other", 0, Value::Null),
     ] {
-        assert_eq!(stage.replicas(name).await, replicas, "{name}");
+        assert_eq!(cluster.replicas(name).await, replicas, "{name}");
         assert_eq!(
-            stage.status(name).await["lastWake"]["cause"],
+            cluster.status(name).await["lastWake"]["cause"],
             cause,
             "{name}"
         );
     }
 }
 
-async fn scaled_object(stage: &Stage, annotations: Value) -> Api<DynamicObject> {
+async fn scaled_object(cluster: &TestCluster, annotations: Value) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("keda.sh", "v1alpha1", "ScaledObject");
     let kind = ApiResource::from_gvk(&kind);
-    let api: Api<DynamicObject> = Api::default_namespaced_with(stage.client.clone(), &kind);
+    let api: Api<DynamicObject> = Api::default_namespaced_with(cluster.client.clone(), &kind);
     let object = json!({"metadata": {"name": "so", "annotations": annotations}, "spec": {}});
     let mut object: DynamicObject = serde_json::from_value(object).unwrap();
     object.types = Some(kube::core::TypeMeta {
@@ -338,7 +341,7 @@ async fn scaled_object(stage: &Stage, annotations: Value) -> Api<DynamicObject> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn keda_goes_on_if_it_was_stopped_for_a_sleep() {
+async fn keda_is_resumed_if_it_was_paused_for_sleep() {
     const PAUSED: &str = "autoscaling.keda.sh/paused";
     const REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
     for (before, paused) in [
@@ -349,12 +352,12 @@ async fn keda_goes_on_if_it_was_stopped_for_a_sleep() {
         ),
         (json!({PAUSED: "true", REPLICAS: "4"}), "true"),
     ] {
-        let stage = Stage::open().await;
-        let objects = scaled_object(&stage, before.clone()).await;
-        stage.deployment("web", 0).await;
+        let cluster = TestCluster::open().await;
+        let objects = scaled_object(&cluster, before.clone()).await;
+        cluster.deployment("web", 0).await;
         let keda = json!({"autoscaler": {"type": "keda", "name": "so"}});
-        stage.service("web", keda).await;
-        assert_eq!(stage.wake("web").await, WOKEN);
+        cluster.service("web", keda).await;
+        assert_eq!(cluster.wake("web").await, WOKEN);
         let after = objects.get("so").await.unwrap();
         assert_eq!(after.annotations()[PAUSED], paused, "{before}");
         assert_eq!(after.annotations().contains_key(REPLICAS), paused == "true");
@@ -362,43 +365,43 @@ async fn keda_goes_on_if_it_was_stopped_for_a_sleep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_said() {
-    let stage = Stage::open().await;
-    assert_eq!(stage.wake("nobody").await, Outcome::Unknown);
-    stage.service("hollow", json!({})).await;
-    let Outcome::Failed(why) = stage.wake("hollow").await else {
+async fn a_missing_target_is_reported() {
+    let cluster = TestCluster::open().await;
+    assert_eq!(cluster.wake("missing").await, WakeOutcome::Unknown);
+    cluster.service("hollow", json!({})).await;
+    let WakeOutcome::Failed(why) = cluster.wake("hollow").await else {
         panic!("nothing to wake");
     };
     assert!(why.contains("default/hollow does not exist"), "{why}");
-    stage.clock.sleep(Duration::from_secs(1)).await;
-    assert_eq!(stage.reasons().await, ["FailedToScale"]);
-    assert_eq!(stage.status("hollow").await.get("lastWake"), None);
+    cluster.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(cluster.reasons().await, ["FailedToScale"]);
+    assert_eq!(cluster.status("hollow").await.get("lastWake"), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_for_is_done_before_the_end() {
-    let mut stage = Stage::open().await;
-    stage.deployment("web", 0).await;
-    stage.service("web", json!({})).await;
-    let pending = stage.pending("web");
-    stage.stop.cancel();
+async fn accepted_requests_finish_before_shutdown() {
+    let mut cluster = TestCluster::open().await;
+    cluster.deployment("web", 0).await;
+    cluster.service("web", json!({})).await;
+    let pending = cluster.pending("web");
+    cluster.stop.cancel();
     assert_eq!(pending.outcome().await, WOKEN);
-    while stage.tasks.join_next().await.is_some() {}
+    while cluster.tasks.join_next().await.is_some() {}
     let key = Key::new("default", "web");
-    assert_eq!(stage.waker.wake(key).unwrap_err(), Full);
-    assert_eq!(stage.replicas("web").await, 1);
+    assert_eq!(cluster.waker.wake(key).unwrap_err(), WakeQueueFull);
+    assert_eq!(cluster.replicas("web").await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn wakes_that_resolvers_ask_for_are_counted_as_in_the_original() {
-    let stage = Stage::open().await;
-    stage.service("web", json!({})).await;
-    stage.deployment("web", 0).await;
-    stage.wake("web").await;
-    stage.service("none", json!({})).await;
-    stage.wake("none").await;
+async fn wakes_on_request_are_counted_as_in_kube_elasti() {
+    let cluster = TestCluster::open().await;
+    cluster.service("web", json!({})).await;
+    cluster.deployment("web", 0).await;
+    cluster.wake("web").await;
+    cluster.service("none", json!({})).await;
+    cluster.wake("none").await;
     let shown = || {
-        let metrics = stage.process.metrics();
+        let metrics = cluster.process.metrics();
         let lines = metrics.lines().map(str::to_owned);
         let mut lines: Vec<_> = lines
             .filter(|line| line.starts_with("elasti_operator_scale_counter{"))
@@ -416,8 +419,8 @@ async fn wakes_that_resolvers_ask_for_are_counted_as_in_the_original() {
         shown(),
         [labels("none", "failed"), labels("web", "success")]
     );
-    let api: Api<ElastiService> = Api::default_namespaced(stage.client.clone());
+    let api: Api<ElastiService> = Api::default_namespaced(cluster.client.clone());
     api.delete("web", &DeleteParams::default()).await.unwrap();
-    stage.clock.sleep(Duration::from_millis(10)).await;
+    cluster.clock.sleep(Duration::from_millis(10)).await;
     assert_eq!(shown(), [labels("none", "failed")]);
 }

@@ -1,41 +1,42 @@
-//! O4: whoever a resolver has taken in gets one complete answer or one documented error, whatever
-//! fault strikes the operator, the resolver or the cluster meanwhile.
+//! O4: every request that a resolver has accepted gets one complete answer or one documented error,
+//! whatever fault strikes the operator, the resolver or the cluster meanwhile.
 //!
-//! Runs are played where there are no sockets, so a connection is a place in the resolver's line and
-//! a pod is somebody who takes it or not; lines, wakes, tables and the operator are the real ones.
+//! Runs have no sockets, so a connection is a held request and a pod is an address that accepts it or
+//! not; queues, wakes, route tables and the operator are the real ones.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test that cannot go on has failed, and says what it saw"
+    reason = "a test that cannot go on has failed, and prints what it observed"
 )]
 
-#[path = "../stand_in/answers.rs"]
-mod answers;
-mod cluster;
+mod controllers;
 mod operator;
 mod resolver;
-mod town;
+mod run_state;
+#[path = "../stand_in/stubs.rs"]
+mod stubs;
 
 use std::{sync::Arc, time::Duration};
 
 use kube::CustomResourceExt;
 use neap_idle::api::ElastiService;
 use neap_trial::{
-    Deed, Ground, Workload,
-    generate::{places, plan, single},
+    ClusterTemplate, UserRequest, Workload,
+    generate::{fault_sites, plan, single},
     plan::Plan,
     proof,
     run::run,
 };
 use serde_json::{Value, json};
 
-use self::{answers::SAYS, town::Town};
+use self::{run_state::RunState, stubs::VERDICT_ANNOTATION};
 
 const WEB: &str = "/apis/elasti.truefoundry.com/v1alpha1/namespaces/default/elastiservices/web";
 const SEED: u64 = 7;
-/// Every so manieth fault, since all of them take minutes. `NEAP_IDLE_EVERY=1` takes all.
-const EVERY: usize = 71;
+/// The step between the faults that are played, since all of them take minutes. `NEAP_IDLE_EVERY=1` plays
+/// all.
+const FAULT_STEP: usize = 71;
 
 fn public(name: &str) -> Value {
     json!({
@@ -71,59 +72,74 @@ fn web() -> Value {
     })
 }
 
-/// It sleeps whenever nobody asks for a minute; clients ask at times of their own.
-fn workload(town: &Arc<Town>) -> Workload {
+/// A service that falls asleep after a minute without requests, and clients with a fixed schedule.
+fn workload(state: &Arc<RunState>) -> Workload {
     let definition = serde_json::to_value(ElastiService::crd()).unwrap_or_default();
-    let (ours, theirs, cluster, clients) = (town.clone(), town.clone(), town.clone(), town.clone());
-    let idle = json!({"metadata": {"annotations": {SAYS: "idle"}}});
+    let (ours, theirs, cluster, clients) =
+        (state.clone(), state.clone(), state.clone(), state.clone());
+    let idle = json!({"metadata": {"annotations": {VERDICT_ANNOTATION: "idle"}}});
     Workload::new("answered")
         .without_poison("all namespaces share the ports of the resolvers")
-        .actor("operator", move |site| operator::services(site, &ours))
-        .actor("resolver", move |site| resolver::services(site, &theirs))
-        .actor("cluster", move |site| cluster::services(site, &cluster))
-        .actor("clients", move |site| Ok(clients.clients(site)))
-        .given(Deed::Create(definition))
-        .given(Deed::Create(public("web")))
-        .given(Deed::Create(public("resolver")))
-        .given(Deed::Create(deployment()))
-        .step("declare", [Deed::Create(web())])
-        .step("sleep", [Deed::Patch(WEB, idle)])
-        .until(town::LAST + Duration::from_mins(3))
+        .actor("operator", move |context| {
+            operator::components(context, &ours)
+        })
+        .actor("resolver", move |context| {
+            resolver::components(context, &theirs)
+        })
+        .actor("cluster", move |context| {
+            controllers::components(context, &cluster)
+        })
+        .actor("clients", move |context| Ok(clients.clients(context)))
+        .given(UserRequest::Create(definition))
+        .given(UserRequest::Create(public("web")))
+        .given(UserRequest::Create(public("resolver")))
+        .given(UserRequest::Create(deployment()))
+        .step("declare", [UserRequest::Create(web())])
+        .step("sleep", [UserRequest::Patch(WEB, idle)])
+        .until(run_state::LAST_REQUEST + Duration::from_mins(3))
 }
 
-/// What went wrong in one run, in words.
-fn played(plan: &Plan, ground: &Ground) -> Result<(Arc<Town>, bool), proof::Failure> {
-    let town = Arc::new(Town::default());
-    let record = run(&workload(&town), plan, ground)?;
-    let mut wrong = town.wrong();
-    wrong.extend(record.violations.iter().map(ToString::to_string));
-    if wrong.is_empty() {
-        return Ok((town, record.idle.is_empty()));
+/// Plays one plan; the error lists the violations.
+fn played(plan: &Plan, ground: &ClusterTemplate) -> Result<(Arc<RunState>, bool), proof::Failure> {
+    let state = Arc::new(RunState::default());
+    let record = run(&workload(&state), plan, ground)?;
+    let mut violations = state.violations();
+    violations.extend(record.violations.iter().map(ToString::to_string));
+    if violations.is_empty() {
+        return Ok((state, record.idle.is_empty()));
     }
-    Err(format!("{plan}{}", wrong.join("\n")).into())
+    Err(format!("{plan}{}", violations.join("\n")).into())
 }
 
-/// How many faults struck.
+/// Plays every `step`th fault; returns how many of them struck.
 fn every_nth_fault(step: usize) -> Result<usize, proof::Failure> {
-    let ground = Ground::ready().map_err(|error| error.to_string())?;
-    let town = Arc::new(Town::default());
-    let calm = run(&workload(&town), &Plan::calm("answered", SEED), &ground)?;
+    let ground = ClusterTemplate::prepare_blocking().map_err(|error| error.to_string())?;
+    let state = Arc::new(RunState::default());
+    let calm = run(
+        &workload(&state),
+        &Plan::without_faults("answered", SEED),
+        &ground,
+    )?;
     let seen: Vec<String> = calm.violations.iter().map(ToString::to_string).collect();
     assert!(seen.is_empty(), "without any fault: {seen:#?}");
-    assert_eq!(town.wrong(), Vec::<String>::new(), "without any fault");
-    assert_eq!(town.answered(), town::REQUESTS, "without any fault");
-    let wakes = town.wakes();
+    assert_eq!(
+        state.violations(),
+        Vec::<String>::new(),
+        "without any fault"
+    );
+    assert_eq!(state.answered(), run_state::REQUESTS, "without any fault");
+    let wakes = state.wakes();
     assert!(wakes >= 2, "it slept and woke {wakes} times");
-    let rules = single(&places(&calm.entries));
+    let rules = single(&fault_sites(&calm.entries));
     let all = rules.len();
     let (mut struck, mut bad, mut answered, mut closed) = (0, Vec::new(), 0, 0);
     for rule in rules.into_iter().step_by(step) {
         let plan = plan("answered", SEED, vec![rule]);
         match played(&plan, &ground) {
-            Ok((town, hit)) => {
+            Ok((state, hit)) => {
                 struck += usize::from(hit);
-                answered += town.answered();
-                closed += town.closed();
+                answered += state.answered();
+                closed += state.closed();
             }
             Err(wrong) => bad.push(wrong.to_string()),
         }
@@ -136,9 +152,11 @@ fn every_nth_fault(step: usize) -> Result<usize, proof::Failure> {
 }
 
 #[test]
-fn whoever_was_taken_in_is_answered_once_or_told_why_not() -> Result<(), proof::Failure> {
+fn every_accepted_request_is_answered_once_or_refused_with_a_reason() -> Result<(), proof::Failure>
+{
     let every = std::env::var("NEAP_IDLE_EVERY").ok();
-    let every = every.and_then(|every| every.parse().ok()).unwrap_or(EVERY);
+    let every = every.and_then(|every| every.parse().ok());
+    let every = every.unwrap_or(FAULT_STEP);
     let struck = every_nth_fault(every)?;
     assert!(struck > 1800 / every, "{struck} faults");
     Ok(())

@@ -1,32 +1,43 @@
-//! The operator, and its wakes.
+//! The operator with its wake service.
 
 use std::sync::Arc;
 
 use neap_idle::{
-    service::{
-        facts::Patience,
-        ports::Range,
-        run::{Settings, service},
+    elasti_service::{
+        Settings, component,
+        facts::{PortRange, Timeouts},
     },
-    wake::WakeService,
+    options::Installation,
+    wake::WakeRunner,
 };
-use neap_kit::{manager::Service, site::Site, watch::Ended};
+use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
 
 use crate::{
-    answers::{Always, Written},
-    town::Town,
+    run_state::RunState,
+    stubs::{AlwaysReachable, AnnotationTriggers},
 };
 
-pub(crate) fn services(site: &Site, town: &Arc<Town>) -> Result<Vec<Service>, Ended> {
+pub(crate) fn components(
+    context: &Context,
+    state: &Arc<RunState>,
+) -> Result<Vec<Component>, WatchesStopped> {
     let settings = Settings {
-        namespace: "default".to_owned(),
-        resolver_namespace: "default".to_owned(),
-        resolver_service: "resolver".to_owned(),
-        range: Range::default(),
-        patience: Patience::default(),
+        installation: Installation {
+            operator_namespace: "default".to_owned(),
+            resolver_namespace: "default".to_owned(),
+            resolver_service: "resolver".to_owned(),
+            ..Installation::standard()
+        },
+        resolver_ports: PortRange::default(),
+        timeouts: Timeouts::default(),
     };
-    let (waker, wakes) = WakeService::of_all(site)?;
-    *town.operator.lock() = Some(waker);
-    let operator = service(site, settings, Arc::new(Written), Arc::new(Always))?;
+    let (waker, wakes) = WakeRunner::for_all_services(context)?;
+    *state.operator.lock() = Some(waker);
+    let operator = component(
+        context,
+        settings,
+        Arc::new(AnnotationTriggers),
+        Arc::new(AlwaysReachable),
+    )?;
     Ok(vec![operator, wakes.into()])
 }

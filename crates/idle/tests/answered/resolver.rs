@@ -1,4 +1,4 @@
-//! The resolver, whose connections are places in its line.
+//! The resolver, whose connections are held requests without a socket.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -6,102 +6,115 @@ use futures::{FutureExt, future::BoxFuture};
 use neap_idle::{
     resolver::{
         Resolver,
-        follow::Follow,
-        hold::{Holding, NotWoken, Waker},
-        http::Naming,
-        routes::{Defaults, Tables},
+        hold::{HeldRequest, WakeFailed, WakeRequester},
+        http::HostRouting,
+        route_watcher::RouteWatcher,
+        routes::{RouteDefaults, RouteTableReader},
     },
-    wake::Outcome,
+    wake::WakeOutcome,
 };
-use neap_kit::{key::Key, manager::Service, site::Site, watch::Ended};
+use neap_kit::{context::Context, key::Key, manager::Component, watch::WatchesStopped};
 use tokio::{sync::mpsc, task::JoinSet};
 
-use crate::town::{Taken, Town};
+use crate::run_state::{AcceptedRequest, RunState};
 
-pub(crate) fn services(site: &Site, town: &Arc<Town>) -> Result<Vec<Service>, Ended> {
-    let (publish, tables) = Tables::new();
-    let follow = Follow::new(
-        &site.client,
-        &site.watches,
+pub(crate) fn components(
+    context: &Context,
+    state: &Arc<RunState>,
+) -> Result<Vec<Component>, WatchesStopped> {
+    let (publish, route_table) = RouteTableReader::new();
+    let follow = RouteWatcher::new(
+        &context.client,
+        &context.watches,
         &[],
-        Defaults::default(),
+        RouteDefaults::default(),
         publish,
     )?;
-    let waker = Arc::new(Asks(town.clone()));
-    let telemetry = site.watches.process().telemetry().clone();
-    let resolver = Resolver::new(site.clock, tables, waker, Naming::default(), &telemetry);
-    let (door, taken) = mpsc::channel(64);
-    *town.resolver.lock() = Some(door);
-    town.lives.fetch_add(1, Ordering::SeqCst);
-    let holds = resolver.holds.clone();
-    let town = town.clone();
+    let waker = Arc::new(WakeForwarder(state.clone()));
+    let telemetry = context.watches.process().telemetry().clone();
+    let resolver = Resolver::new(
+        context.clock,
+        route_table,
+        waker,
+        HostRouting::default(),
+        &telemetry,
+    );
+    let (accept, accepted) = mpsc::channel(64);
+    *state.resolver.lock() = Some(accept);
+    state.resolver_starts.fetch_add(1, Ordering::SeqCst);
+    let holds = resolver.held_requests.clone();
+    let state = state.clone();
     Ok(vec![
-        Service::new("follow", |stop| follow.run(stop)),
-        Service::new("holds", |stop| holds.run(stop)),
-        Service::new("door", |_| answer(resolver, taken, town)),
+        Component::new("follow", |stop| follow.run(stop)),
+        Component::new("holds", |stop| holds.run(stop)),
+        Component::new("requests", |_| answer(resolver, accepted, state)),
     ])
 }
 
-async fn answer(resolver: Resolver, mut taken: mpsc::Receiver<Taken>, town: Arc<Town>) {
+async fn answer(
+    resolver: Resolver,
+    mut accepted: mpsc::Receiver<AcceptedRequest>,
+    state: Arc<RunState>,
+) {
     let mut all = JoinSet::new();
     loop {
         tokio::select! {
-            Some(taken) = taken.recv() => {
-                all.spawn(carry(resolver.clone(), taken, town.clone()));
+            Some(accepted) = accepted.recv() => {
+                all.spawn(carry(resolver.clone(), accepted, state.clone()));
             }
             Some(_) = all.join_next() => {}
         }
     }
 }
 
-/// What `tcp` and `http` do, without a socket.
-async fn carry(mut resolver: Resolver, taken: Taken, town: Arc<Town>) {
+/// Forwards a request as `tcp` and `http` do, without a socket.
+async fn carry(mut resolver: Resolver, accepted: AcceptedRequest, state: Arc<RunState>) {
     let route = loop {
-        let table = resolver.tables.now();
+        let table = resolver.route_table.current();
         if let Some(route) = table.routes().values().next() {
             break route.clone();
         }
-        // It listens on no port yet, so the connection waits in the system.
-        resolver.tables.next().await;
+        // No port is open yet, so the connection waits in the kernel.
+        resolver.route_table.changed().await;
     };
-    let mut holding = Holding::new(&resolver.holds, route, 0);
+    let mut holding = HeldRequest::new(&resolver.held_requests, route, 0);
     loop {
-        let pod = match holding.place().await {
+        let pod = match holding.assigned_pod().await {
             Ok(pod) => pod,
             Err(refused) => {
-                let _ = taken.reply.send(Err(refused.to_string()));
+                let _ = accepted.reply.send(Err(refused.to_string()));
                 return;
             }
         };
-        if !town.pods.lock().contains(&pod) {
-            holding.refused();
+        if !state.pods.lock().contains(&pod) {
+            holding.record_refused();
             continue;
         }
-        holding.connected();
-        town.saw(taken.id);
-        holding.answered();
-        let _ = taken.reply.send(Ok(()));
+        holding.record_connected();
+        state.record_received(accepted.id);
+        holding.record_answered();
+        let _ = accepted.reply.send(Ok(()));
         return;
     }
 }
 
-struct Asks(Arc<Town>);
+struct WakeForwarder(Arc<RunState>);
 
-impl Waker for Asks {
-    fn wake(&self, service: Key, _: usize) -> BoxFuture<'static, Result<(), NotWoken>> {
-        let town = self.0.clone();
+impl WakeRequester for WakeForwarder {
+    fn wake(&self, service: Key, _: usize) -> BoxFuture<'static, Result<(), WakeFailed>> {
+        let state = self.0.clone();
         async move {
-            let away = || NotWoken("the operator is away".to_owned());
-            let operator = town.operator.lock().clone().ok_or_else(away)?;
+            let away = || WakeFailed("the operator is away".to_owned());
+            let operator = state.operator.lock().clone().ok_or_else(away)?;
             let asked = operator.wake(service);
             let asked = asked.map_err(|_| away())?;
             match asked.outcome().await {
-                Outcome::Woken { .. } => {
-                    town.woken.fetch_add(1, Ordering::SeqCst);
+                WakeOutcome::Woken { .. } => {
+                    state.woken.fetch_add(1, Ordering::SeqCst);
                     Ok(())
                 }
-                Outcome::Awake { .. } => Ok(()),
-                other => Err(NotWoken(format!("{other:?}"))),
+                WakeOutcome::Awake { .. } => Ok(()),
+                other => Err(WakeFailed(format!("{other:?}"))),
             }
         }
         .boxed()

@@ -6,13 +6,13 @@ use neap_load::skip::skipped;
 
 use super::*;
 
-/// What Helm makes of the chart; nothing where there is no Helm.
+/// The chart as Helm renders it; `None` without Helm.
 pub(super) fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
     let set = values.iter().flat_map(|value| ["--set", *value]);
     rendered_with(test, &set.collect::<Vec<_>>())
 }
 
-/// The same with arguments of Helm's.
+/// The same with arguments for Helm.
 pub(super) fn rendered_with(test: &str, arguments: &[&str]) -> Option<Vec<Value>> {
     let Some(helm) = std::env::var_os("NEAP_HELM") else {
         skipped(test, "NEAP_HELM is not set; run cargo xtask test");
@@ -55,12 +55,12 @@ fn named(documents: &[Value]) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_chart_installs_what_kustomize_installs_and_a_server_takes_it() {
-    let test = "deploy::chart::the_chart_installs_what_kustomize_installs_and_a_server_takes_it";
+async fn the_chart_installs_what_kustomize_installs_and_a_server_accepts_it() {
+    let test = "deploy::chart::the_chart_installs_what_kustomize_installs_and_a_server_accepts_it";
     let Some(documents) = rendered(test, &[]) else {
         return;
     };
-    // Names and kinds of both, where each may have a few of its own.
+    // The chart may have more objects, and two kinds are only in Kustomize.
     let chart: Vec<_> = named(&documents)
         .into_iter()
         .map(|(kind, _, name)| (kind, name))
@@ -117,14 +117,17 @@ fn an_install_for_some_namespaces_has_no_rights_beyond_them() {
             assert!(names.contains(&role), "{role:?} is not in {names:#?}");
         }
     }
-    let told = |name: &str| entry(&documents, name, "WATCH_NAMESPACES").is_some();
-    assert!(told("elasti-operator-controller-manager"));
-    assert!(told("elasti-resolver"), "resolvers look no further, either");
+    let limited = |name: &str| entry(&documents, name, "WATCH_NAMESPACES").is_some();
+    assert!(limited("elasti-operator-controller-manager"));
+    assert!(
+        limited("elasti-resolver"),
+        "resolvers watch the same namespaces"
+    );
 }
 
 #[test]
-fn kinds_that_values_name_may_be_scaled_wherever_services_sleep() {
-    let test = "deploy::chart::kinds_that_values_name_may_be_scaled_wherever_services_sleep";
+fn the_operator_may_scale_the_kinds_in_values() {
+    let test = "deploy::chart::the_operator_may_scale_the_kinds_in_values";
     let target = [
         "global.scaleTargets[0].apiGroup=example.com",
         "global.scaleTargets[0].resource=lamps",
@@ -164,20 +167,20 @@ pub(super) fn container<'a>(documents: &'a [Value], name: &str) -> &'a Value {
     &found(documents, "Deployment", name)["spec"]["template"]["spec"]["containers"][0]
 }
 
-/// What is said of a variable of a container.
+/// The entry of a container's variable.
 pub(super) fn entry<'a>(documents: &'a [Value], name: &str, variable: &str) -> Option<&'a Value> {
     let variables = container(documents, name)["env"].as_array().unwrap();
     variables.iter().find(|one| one["name"] == variable)
 }
 
-/// What a variable of a container is set to.
+/// The value of a container's variable.
 pub(super) fn variable(documents: &[Value], name: &str, variable: &str) -> Value {
     entry(documents, name, variable).unwrap()["value"].clone()
 }
 
 #[test]
-fn numbers_are_shown_as_values_say() {
-    let test = "deploy::chart::numbers_are_shown_as_values_say";
+fn metrics_follow_values() {
+    let test = "deploy::chart::metrics_follow_values";
     let Some(plain) = rendered(test, &["global.enableMonitoring=true"]) else {
         return;
     };
@@ -192,7 +195,7 @@ fn numbers_are_shown_as_values_say() {
         (unbounded(&plain), unbounded(&asked)),
         (json!("false"), json!("true"))
     );
-    // What the arguments say of port 8080 is of no account to the monitor.
+    // The monitor does not depend on the arguments for port 8080.
     let endpoints = |all: &[Value]| {
         let name = "elasti-operator-controller-manager-metrics-monitor";
         found(all, "ServiceMonitor", name)["spec"]["endpoints"].clone()
@@ -202,7 +205,7 @@ fn numbers_are_shown_as_values_say() {
     assert_eq!(endpoints(&asked), expected);
 }
 
-/// Every ServiceMonitor names a port of a Service that it selects, and that port is one of the pods'.
+/// Asserts that every ServiceMonitor names a port of a Service that it selects, and that pods have it.
 pub(super) fn monitors_lead_to_pods(documents: &[Value]) {
     let of = |kind: &'static str| documents.iter().filter(move |one| one["kind"] == kind);
     assert_eq!(of("ServiceMonitor").count(), 2);
@@ -230,11 +233,11 @@ pub(super) fn monitors_lead_to_pods(documents: &[Value]) {
 }
 
 #[test]
-fn monitors_name_ports_that_are_there() {
+fn monitors_name_existing_ports() {
     let mut kustomize = installed();
     kustomize.extend(documents("kustomize/monitoring/monitors.yaml"));
     monitors_lead_to_pods(&kustomize);
-    let test = "deploy::chart::monitors_name_ports_that_are_there";
+    let test = "deploy::chart::monitors_name_existing_ports";
     let Some(chart) = rendered(test, &["global.enableMonitoring=true"]) else {
         return;
     };
@@ -249,7 +252,7 @@ fn chart_and_kustomize_agree_on_ports_and_selectors() {
     };
     let kustomization = text("kustomize/kustomization.yaml");
     let kustomization: Value = serde_saphyr::from_str(&kustomization).unwrap();
-    // Kustomize puts these into selectors and labels.
+    // Kustomize adds these to selectors and labels.
     let pairs = kustomization["labels"][0]["pairs"].as_object().unwrap();
     let with_pairs = |labels: &Value| {
         let mut labels = labels.clone();
@@ -288,8 +291,8 @@ fn chart_and_kustomize_agree_on_ports_and_selectors() {
 }
 
 #[test]
-fn monitors_and_the_dashboard_come_where_they_are_asked_for() {
-    let test = "deploy::chart::monitors_and_the_dashboard_come_where_they_are_asked_for";
+fn monitors_and_the_dashboard_are_optional() {
+    let test = "deploy::chart::monitors_and_the_dashboard_are_optional";
     let Some(plain) = rendered(test, &[]) else {
         return;
     };

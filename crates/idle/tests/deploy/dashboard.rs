@@ -1,9 +1,9 @@
-//! The dashboard: everything that it asks for is there.
+//! The dashboard: every metric that it queries exists.
 
 use super::*;
 
-/// All sources of the crate, where numbers are registered. One that was never counted is not shown, so
-/// they are looked for here.
+/// All sources of the crate, where metrics are registered. A metric without a value is not exposed, so
+/// the test searches the sources.
 fn sources(folder: &Path) -> String {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -18,8 +18,7 @@ fn sources(folder: &Path) -> String {
     texts.collect()
 }
 
-/// Whether some number is registered under this name, apart from what is put behind it for its kind
-/// and its unit.
+/// Whether a metric of this name is registered, apart from the suffixes of its type and unit.
 fn is_registered(sources: &str, name: &str) -> bool {
     let ends = ["_bucket", "_sum", "_count", "_total"];
     let name = ends
@@ -41,7 +40,7 @@ fn is_registered(sources: &str, name: &str) -> bool {
 }
 
 #[test]
-fn every_panel_asks_for_numbers_that_are_there() {
+fn every_panel_queries_existing_metrics() {
     let dashboard: Value = serde_json::from_str(&text("dashboard/idle.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
@@ -56,7 +55,7 @@ fn every_panel_asks_for_numbers_that_are_there() {
         let names: Vec<_> = words.filter(|word| word.starts_with("neaptide_")).collect();
         assert!(!names.is_empty(), "{query}");
         for name in names {
-            assert!(is_registered(&sources, name), "{query} asks for {name}");
+            assert!(is_registered(&sources, name), "{query} queries {name}");
             asked.push(name.to_owned());
         }
     }

@@ -1,13 +1,13 @@
-//! What is installed: that it is what the code says, and what users of KubeElasti 0.1.30 know.
+//! The manifests and the chart: they match the code, and have the names of KubeElasti 0.1.30.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
-#[path = "../stand_in/answers.rs"]
-mod answers;
 mod chart;
 mod dashboard;
 mod moving;
 mod rights;
+#[path = "../stand_in/stubs.rs"]
+mod stubs;
 mod values;
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -16,10 +16,7 @@ use kube::{
     Api, Client, CustomResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
-use neap_idle::{
-    api::ElastiService,
-    operator::settings::{Flags, ResolverSettings, Settings},
-};
+use neap_idle::{api::ElastiService, operator::OperatorOptions, resolver::ResolverOptions};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::{Value, json};
 
@@ -37,13 +34,13 @@ fn documents(path: &str) -> Vec<Value> {
 }
 
 fn definition() -> Value {
-    // Numbers as JSON has them: 1 and 1.0 are the same to a server.
+    // Through YAML, so that numbers compare as in JSON: 1 and 1.0 are equal to a server.
     let text = serde_saphyr::to_string(&ElastiService::crd()).unwrap();
     serde_saphyr::from_str(&text).unwrap()
 }
 
 #[test]
-fn the_definition_is_what_the_types_say() {
+fn the_definition_matches_the_types() {
     let committed = &documents("kustomize/crd.yaml")[0];
     assert_eq!(*committed, definition(), "run `cargo xtask generate`");
     let chart = text("chart/templates/crd.yaml");
@@ -57,8 +54,8 @@ fn the_definition_is_what_the_types_say() {
     assert_eq!(chart, definition(), "run `cargo xtask generate`");
 }
 
-/// The fields as KubeElasti 0.1.30 has them: path, type, whether it is required, and what else the
-/// schema says. An enum may have become wider, and may be gone.
+/// The fields of KubeElasti 0.1.30: path, type, whether it is required, and the rest of its schema. An enum
+/// may be wider here, or absent.
 const FIELDS: &str = r#"
 spec.service string required {}
 spec.scaleTargetRef object required {}
@@ -97,7 +94,7 @@ status.lastScaledUpTime string optional {"format":"date-time"}
 status.mode string optional {"enum":["proxy","serve"]}
 "#;
 
-/// Path, type, whether it is required, and what else its schema says.
+/// Path, type, whether it is required, and the rest of its schema.
 fn fields() -> Vec<(&'static str, &'static str, bool, Value)> {
     let lines = FIELDS.trim().lines().map(|line| {
         let parts: Vec<_> = line.splitn(4, ' ').collect();
@@ -125,7 +122,7 @@ fn at<'a>(schema: &'a Value, path: &str) -> (&'a Value, bool) {
     (schema, required)
 }
 
-/// Whether a schema that says `ours` accepts all that one which says `theirs` does.
+/// Whether a schema with `ours` accepts everything that one with `theirs` accepts.
 fn accepts(name: &str, ours: &Value, theirs: &Value) -> bool {
     match name {
         "enum" => {
@@ -141,7 +138,7 @@ fn accepts(name: &str, ours: &Value, theirs: &Value) -> bool {
 }
 
 #[test]
-fn every_field_and_limit_of_the_original_is_there() {
+fn every_field_and_limit_of_kubeelasti_exists() {
     let definition = definition();
     let version = &definition["spec"]["versions"][0];
     let schema = &version["schema"]["openAPIV3Schema"];
@@ -178,7 +175,7 @@ fn every_field_and_limit_of_the_original_is_there() {
 }
 
 #[test]
-fn nothing_that_the_original_does_not_know_is_required() {
+fn no_field_beyond_kubeelasti_is_required() {
     fn walk(schema: &Value, path: &str, known: &[String], wrong: &mut Vec<String>) {
         for name in schema["required"].as_array().into_iter().flatten() {
             let inner = format!("{path}{}", name.as_str().unwrap());
@@ -224,7 +221,7 @@ fn installed() -> Vec<Value> {
 }
 
 #[test]
-fn names_are_those_that_users_know() {
+fn names_are_those_of_kubeelasti() {
     let installed = installed();
     let has = |kind: &str, name: &str| {
         let found = |one: &Value| one["kind"] == kind && one["metadata"]["name"] == name;
@@ -277,7 +274,7 @@ fn names_are_those_that_users_know() {
     );
 }
 
-/// What a container of `name` is started with: variables and arguments.
+/// The variables and arguments of the container of Deployment `name`.
 fn started(name: &str) -> (BTreeMap<String, String>, Vec<String>) {
     let installed = installed();
     let places = installed
@@ -301,19 +298,18 @@ fn started(name: &str) -> (BTreeMap<String, String>, Vec<String>) {
 }
 
 #[test]
-fn processes_start_with_what_they_are_given() {
+fn processes_accept_the_variables_and_arguments_of_the_manifests() {
     let (variables, words) = started("elasti-operator-controller-manager");
-    let flags = Flags::read(words).unwrap();
-    let settings = Settings::read(&|name| variables.get(name).cloned(), flags).unwrap();
-    assert!(settings.flags.leader_elect && !settings.flags.allow_unauthenticated_resolvers);
+    let operator = OperatorOptions::read(words, &|name| variables.get(name).cloned()).unwrap();
+    assert!(operator.leader_elect && !operator.allow_unauthenticated_resolvers);
     let (variables, _) = started("elasti-resolver");
-    let resolver = ResolverSettings::read(&|name| variables.get(name).cloned()).unwrap();
-    assert_eq!(resolver.places, settings.places);
-    assert_eq!(resolver.queue_size, 50_000);
+    let resolver = ResolverOptions::read(&|name| variables.get(name).cloned()).unwrap();
+    assert_eq!(resolver.installation, operator.installation);
+    assert_eq!(resolver.route_defaults.limits.requests, 50_000);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_takes_all_of_it_and_a_manifest_of_the_original() {
+async fn a_server_accepts_the_manifests_and_an_object_of_kubeelasti() {
     let options = Options::new(Environment::rehearsal(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "elasti");

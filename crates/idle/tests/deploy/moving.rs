@@ -1,4 +1,4 @@
-//! The way from KubeElasti 0.1.30: for a while nobody has to show a token, with Kustomize as with Helm.
+//! Migration from KubeElasti 0.1.30: for a while no process needs a token, with Kustomize as with Helm.
 
 use super::{
     chart::{container, rendered, variable},
@@ -8,7 +8,7 @@ use super::{
 const OPERATOR: &str = "elasti-operator-controller-manager";
 const RESOLVER: &str = "elasti-resolver";
 
-/// What a container of `name` is started with where the overlay is applied: variables and arguments.
+/// The variables and arguments of the container of Deployment `name` with the overlay.
 fn overlaid(name: &str) -> (BTreeMap<String, String>, Vec<String>) {
     let overlay: Value =
         serde_saphyr::from_str(&text("kustomize-moving/kustomization.yaml")).unwrap();
@@ -21,11 +21,11 @@ fn overlaid(name: &str) -> (BTreeMap<String, String>, Vec<String>) {
         for step in steps.as_array().unwrap() {
             assert_eq!(step["op"], "add");
             let value = &step["value"];
-            let said = |value: &Value| value.as_str().unwrap().to_owned();
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
             match step["path"].as_str().unwrap() {
-                "/spec/template/spec/containers/0/args/-" => words.push(said(value)),
+                "/spec/template/spec/containers/0/args/-" => words.push(text(value)),
                 "/spec/template/spec/containers/0/env/-" => {
-                    variables.insert(said(&value["name"]), said(&value["value"]));
+                    variables.insert(text(&value["name"]), text(&value["value"]));
                 }
                 path => panic!("{path}"),
             }
@@ -35,19 +35,18 @@ fn overlaid(name: &str) -> (BTreeMap<String, String>, Vec<String>) {
 }
 
 #[test]
-fn the_overlay_asks_for_no_tokens() {
+fn the_overlay_requires_no_tokens() {
     let (variables, words) = overlaid(OPERATOR);
-    let flags = Flags::read(words).unwrap();
-    let operator = Settings::read(&|name| variables.get(name).cloned(), flags).unwrap();
-    assert!(operator.flags.allow_unauthenticated_resolvers);
+    let operator = OperatorOptions::read(words, &|name| variables.get(name).cloned()).unwrap();
+    assert!(operator.allow_unauthenticated_resolvers);
     let (variables, _) = overlaid(RESOLVER);
-    let resolver = ResolverSettings::read(&|name| variables.get(name).cloned()).unwrap();
+    let resolver = ResolverOptions::read(&|name| variables.get(name).cloned()).unwrap();
     assert!(resolver.allow_unauthenticated_operators);
 }
 
 #[test]
-fn the_chart_without_authentication_says_the_same() {
-    let test = "deploy::moving::the_chart_without_authentication_says_the_same";
+fn the_chart_without_authentication_matches_the_overlay() {
+    let test = "deploy::moving::the_chart_without_authentication_matches_the_overlay";
     let Some(chart) = rendered(test, &["global.authentication=false"]) else {
         return;
     };

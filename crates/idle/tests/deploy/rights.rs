@@ -1,6 +1,6 @@
-//! What is granted is what is used: the operator does everything it can do under the rights of its
-//! install, on a server that holds it to them, and whatever it was granted it has to have used. The
-//! same for the resolver.
+//! RBAC rules are neither too narrow nor too wide: on a server that enforces them, the operator exercises
+//! all its functions under the rules of the manifests, and must use every right it has. The same for the
+//! resolver.
 
 mod resolver;
 
@@ -13,16 +13,20 @@ use kube::{
     client::Body,
 };
 use neap_idle::{
-    operator::tokens::{Door, Reviews},
+    auth::{Authenticator, TokenReviews},
+    elasti_service::{
+        self,
+        facts::{PortRange, Timeouts},
+    },
     opt_in,
-    service::{facts::Patience, ports::Range, run},
-    wake::WakeService,
+    options::Installation,
+    wake::WakeRunner,
 };
 use neap_kit::{
     clock::Clock,
+    context::Context,
     key::Key,
-    lease::{Elector, Leadership, Options as Election, Timings},
-    site::Site,
+    lease::{ElectionOptions as Election, Elector, Leadership, LeaseTimings},
     watch::Watches,
 };
 use neap_pocket::identity::{Credentials, Tokens};
@@ -32,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{
-    answers::{Always, SAYS, Written},
+    stubs::{AlwaysReachable, AnnotationTriggers, VERDICT_ANNOTATION},
     *,
 };
 
@@ -40,9 +44,9 @@ use super::{
 type Right = (String, String, String);
 
 const OPERATOR: &str = "system:serviceaccount:elasti:elasti-operator-controller-manager";
-/// Granted and not used here, each for a reason.
+/// Rights that are granted and not used here.
 const UNUSED: [(&str, &str, &str); 7] = [
-    // Some servers want it of whoever makes an object that keeps its owner.
+    // Some servers require it to create an object whose owner reference blocks deletion.
     (
         "elasti.truefoundry.com",
         "elastiservices/finalizers",
@@ -57,7 +61,7 @@ const UNUSED: [(&str, &str, &str); 7] = [
     ("argoproj.io", "rollouts/scale", "patch"),
 ];
 
-/// The right that a request uses; none for what everybody may ask.
+/// The right that a request uses; `None` for requests that need none.
 fn right(request: &Request<Body>) -> Option<Right> {
     let path = request.uri().path();
     let parts: Vec<_> = path.trim_matches('/').split('/').collect();
@@ -94,7 +98,7 @@ fn right(request: &Request<Body>) -> Option<Right> {
     Some((group.to_owned(), resource, verb.to_owned()))
 }
 
-/// What the roles of the install grant the operator, or resolvers.
+/// The rights that the manifests grant the operator, or the resolvers.
 fn granted(resolvers: bool) -> BTreeSet<Right> {
     let roles = installed().into_iter().filter(|one| {
         let name = one["metadata"]["name"].as_str().unwrap();
@@ -108,7 +112,7 @@ fn granted(resolvers: bool) -> BTreeSet<Right> {
             .collect()
     };
     let mut rights = BTreeSet::new();
-    // One of them is the sum of others, and says nothing itself.
+    // The aggregated role has no rules of its own.
     for rule in roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()) {
         let (groups, verbs) = (words(&rule["apiGroups"]), words(&rule["verbs"]));
         for resource in words(&rule["resources"]) {
@@ -120,16 +124,16 @@ fn granted(resolvers: bool) -> BTreeSet<Right> {
     rights
 }
 
-struct Stage {
+struct RightsFixture {
     admin: Client,
-    /// Of the account whose rights are tried.
+    /// The client of the account whose rights are tested.
     client: Client,
     used: Arc<Mutex<BTreeSet<Right>>>,
     refused: Arc<Mutex<Vec<String>>>,
     clock: Clock,
 }
 
-impl Stage {
+impl RightsFixture {
     async fn open(pocket: &Pocket, account: &str) -> Self {
         let admin = Client::new(pocket.service(), "default");
         for object in installed() {
@@ -167,13 +171,13 @@ impl Stage {
         }
     }
 
-    /// All that was used is granted, and all that is granted was used, but for what is excused.
-    fn held_to(&self, granted: &BTreeSet<Right>, excused: &[(&str, &str, &str)]) {
+    /// Asserts that all used rights are granted, and that all granted rights but `excused` were used.
+    fn assert_rights(&self, granted: &BTreeSet<Right>, excused: &[(&str, &str, &str)]) {
         let used = self.used.lock().clone();
         let beyond: Vec<_> = used.difference(granted).collect();
         assert!(beyond.is_empty(), "used without being granted: {beyond:#?}");
         let unexpected: Vec<_> = self.refused.lock().clone();
-        assert_eq!(unexpected, [] as [String; 0], "the server said no");
+        assert_eq!(unexpected, [] as [String; 0], "the server refused requests");
         let excused = |right: &&Right| {
             let (group, resource, verb) = right;
             excused.contains(&(group, resource, verb))
@@ -241,7 +245,7 @@ fn slice(name: &str, labels: &Value, ready: bool, owner: &Value) -> Value {
 fn elasti_service(name: &str, kind: &str, autoscaler: &Value) -> Value {
     json!({
         "apiVersion": "elasti.truefoundry.com/v1alpha1", "kind": "ElastiService",
-        "metadata": {"name": name, "annotations": {SAYS: "idle"}},
+        "metadata": {"name": name, "annotations": {VERDICT_ANNOTATION: "idle"}},
         "spec": {
             "service": name, "cooldownPeriod": 60, "autoscaler": autoscaler,
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
@@ -267,148 +271,160 @@ fn keda() -> Value {
 const ELASTI: (&str, &str) = ("elasti.truefoundry.com/v1alpha1", "ElastiService");
 
 #[tokio::test(start_paused = true)]
-async fn the_operator_is_granted_what_it_uses_and_nothing_else() {
+async fn the_operator_has_the_rights_that_it_uses_and_no_others() {
     let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
         .await
         .unwrap();
-    let stage = Stage::open(&pocket, OPERATOR).await;
-    create(&stage.admin, keda()).await;
-    stage.pass(1).await;
-    run_operator(&stage).await;
-    stage.held_to(&granted(false), &UNUSED);
+    let fixture = RightsFixture::open(&pocket, OPERATOR).await;
+    create(&fixture.admin, keda()).await;
+    fixture.pass(1).await;
+    run_operator(&fixture).await;
+    fixture.assert_rights(&granted(false), &UNUSED);
 }
 
-/// Everything that the operator can be brought to do.
-async fn run_operator(stage: &Stage) {
-    let clock = stage.clock;
+/// Exercises all functions of the operator.
+async fn run_operator(fixture: &RightsFixture) {
+    let clock = fixture.clock;
     let election = Election {
         namespace: "elasti".to_owned(),
         name: "acf50383.truefoundry.io".to_owned(),
         identity: "one".to_owned(),
-        timings: Timings::default(),
+        timings: LeaseTimings::default(),
     };
-    let (elector, mut leadership) = Elector::new(stage.client.clone(), election, clock).unwrap();
+    let (elector, mut leadership) = Elector::new(fixture.client.clone(), election, clock).unwrap();
     let elected = CancellationToken::new();
     let mut tasks = JoinSet::new();
     tasks.spawn(elector.run(elected.clone()));
     leadership.gained().await;
-    stage.pass(5).await;
+    fixture.pass(5).await;
     elected.cancel();
     let (watches, watching) = Watches::new(clock);
-    let site = Site {
-        client: stage.client.clone(),
+    let context = Context {
+        client: fixture.client.clone(),
         watches,
-        // Whoever is elected writes a lease every other second, which a day need not have.
-        leadership: Leadership::alone(clock),
+        // An elected leader would renew its lease every other second of the simulated time.
+        leadership: Leadership::without_election(clock),
         clock,
     };
-    let settings = run::Settings {
-        namespace: "elasti".to_owned(),
-        resolver_namespace: "default".to_owned(),
-        resolver_service: "resolver".to_owned(),
-        range: Range::default(),
-        patience: Patience::default(),
+    let settings = elasti_service::Settings {
+        installation: Installation {
+            operator_namespace: "elasti".to_owned(),
+            resolver_namespace: "default".to_owned(),
+            resolver_service: "resolver".to_owned(),
+            ..Installation::standard()
+        },
+        resolver_ports: PortRange::default(),
+        timeouts: Timeouts::default(),
     };
-    let (waker, wakes) = WakeService::of_all(&site).unwrap();
-    let operator = run::service(&site, settings, Arc::new(Written), Arc::new(Always)).unwrap();
-    let annotations = opt_in::service(&site, "elasti").unwrap();
+    let (waker, wakes) = WakeRunner::for_all_services(&context).unwrap();
+    let operator = elasti_service::component(
+        &context,
+        settings,
+        Arc::new(AnnotationTriggers),
+        Arc::new(AlwaysReachable),
+    )
+    .unwrap();
+    let annotations = opt_in::component(&context, "elasti").unwrap();
     let stop = CancellationToken::new();
     tasks.spawn(watching.run(stop.clone()));
     tasks.spawn(wakes.run(stop.clone()));
     tasks.spawn(operator.run(stop.clone()));
     tasks.spawn(annotations.run(stop.clone()));
 
-    a_day(stage, &waker).await;
-    let reviews = Arc::new(Reviews::new(stage.client.clone(), clock));
-    let door = Door::for_accounts(reviews, [("elasti", "elasti-resolver")]);
+    services_sleep_and_wake(fixture, &waker).await;
+    let reviews = Arc::new(TokenReviews::new(fixture.client.clone(), clock));
+    let authenticator =
+        Authenticator::for_service_accounts(reviews, [("elasti", "elasti-resolver")]);
     let mut headers = HeaderMap::new();
     headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer unknown"));
-    assert!(door.pass(&headers).await.is_err());
+    assert!(authenticator.check(&headers).await.is_err());
     stop.cancel();
     while tasks.join_next().await.is_some() {}
 }
 
-async fn a_day(stage: &Stage, waker: &neap_idle::wake::Waker) {
-    stage.create(service("resolver")).await;
-    let resolver = stage.api("v1", "Service").get("resolver").await.unwrap();
+async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wake::Waker) {
+    fixture.create(service("resolver")).await;
+    let resolver = fixture.api("v1", "Service").get("resolver").await.unwrap();
     let owner =
         json!([{"apiVersion": "v1", "kind": "Service", "name": "resolver", "uid": resolver.uid()}]);
     let labels = json!({"kubernetes.io/service-name": "resolver"});
-    stage
+    fixture
         .create(slice("resolvers", &labels, true, &owner))
         .await;
     let scaled = json!({
         "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "web"},
         "spec": {"scaleTargetRef": {"name": "web"}},
     });
-    stage.create(scaled).await;
+    fixture.create(scaled).await;
     for (name, kind) in [
         ("web", "Deployment"),
         ("db", "StatefulSet"),
         ("api", "Deployment"),
     ] {
-        stage.create(workload(kind, name)).await;
-        stage.create(service(name)).await;
+        fixture.create(workload(kind, name)).await;
+        fixture.create(service(name)).await;
     }
-    // As KubeElasti left it.
+    // As KubeElasti leaves it.
     let old = neap_idle::api::names::resolver_slice("db");
     let labels = json!({"kubernetes.io/service-name": "db"});
-    stage.create(slice(&old, &labels, true, &Value::Null)).await;
+    fixture
+        .create(slice(&old, &labels, true, &Value::Null))
+        .await;
     let keda = json!({"type": "keda", "name": "web"});
-    stage
+    fixture
         .create(elasti_service("web", "Deployment", &keda))
         .await;
-    stage
+    fixture
         .create(elasti_service("db", "StatefulSet", &Value::Null))
         .await;
-    stage.pass(90).await;
+    fixture.pass(90).await;
     let ports =
         json!({"spec": {"ports": [{"name": "http", "port": 80}, {"name": "more", "port": 81}]}});
-    stage.patch("v1", "Service", "web", ports).await;
-    stage.pass(5).await;
-    it_wakes(stage, waker).await;
-    annotations_come_and_go(stage).await;
-    // One after the other, so that ports are freed twice.
+    fixture.patch("v1", "Service", "web", ports).await;
+    fixture.pass(5).await;
+    it_wakes(fixture, waker).await;
+    annotations_come_and_go(fixture).await;
+    // One after the other, so that ports are released twice.
     for (name, seconds) in [("web", 30), ("db", 700)] {
-        let services = stage.api(ELASTI.0, ELASTI.1);
+        let services = fixture.api(ELASTI.0, ELASTI.1);
         services
             .delete(name, &DeleteParams::default())
             .await
             .unwrap();
-        stage.pass(seconds).await;
+        fixture.pass(seconds).await;
     }
-    let left = stage
+    let left = fixture
         .api(ELASTI.0, ELASTI.1)
         .list(&kube::api::ListParams::default())
         .await;
-    assert_eq!(left.unwrap().items.len(), 0, "everything is let go");
+    assert_eq!(left.unwrap().items.len(), 0, "every ElastiService is gone");
 }
 
-/// Pods go, somebody comes, pods come.
-async fn it_wakes(stage: &Stage, waker: &neap_idle::wake::Waker) {
+/// Pods end, a request wakes the service, and pods become ready.
+async fn it_wakes(fixture: &RightsFixture, waker: &neap_idle::wake::Waker) {
     let private = neap_idle::api::names::private_service("web");
     let labels =
         json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
-    stage
+    fixture
         .create(slice("pods", &labels, false, &Value::Null))
         .await;
     let web = Key::new("default", "web");
     let woken = waker.wake(web).unwrap().outcome().await;
     assert!(
-        matches!(woken, neap_idle::wake::Outcome::Woken { .. }),
+        matches!(woken, neap_idle::wake::WakeOutcome::Woken { .. }),
         "{woken:?}"
     );
-    let awake = json!({"metadata": {"annotations": {SAYS: null}}});
-    stage.patch(ELASTI.0, ELASTI.1, "web", awake).await;
+    let awake = json!({"metadata": {"annotations": {VERDICT_ANNOTATION: null}}});
+    fixture.patch(ELASTI.0, ELASTI.1, "web", awake).await;
     let ready = json!({"endpoints": [{"addresses": ["10.2.0.1"], "conditions": {"ready": true}}]});
-    stage
+    fixture
         .patch("discovery.k8s.io/v1", "EndpointSlice", "pods", ready)
         .await;
-    stage.pass(30).await;
+    fixture.pass(30).await;
 }
 
-/// One that comes, changes, cannot be understood twice, and goes.
-async fn annotations_come_and_go(stage: &Stage) {
+/// An annotation is added, changed, invalid twice, and removed.
+async fn annotations_come_and_go(fixture: &RightsFixture) {
     for annotations in [
         json!({"idle.neaptide.dev/enabled": "true"}),
         json!({"idle.neaptide.dev/cooldown": "1m"}),
@@ -418,7 +434,7 @@ async fn annotations_come_and_go(stage: &Stage) {
         json!({"idle.neaptide.dev/enabled": null}),
     ] {
         let change = json!({"metadata": {"annotations": annotations}});
-        stage.patch("v1", "Service", "api", change).await;
-        stage.pass(5).await;
+        fixture.patch("v1", "Service", "api", change).await;
+        fixture.pass(5).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A values file in the words of KubeElasti 0.1.30: each of its values arrives where it belongs.
+//! A values file of KubeElasti 0.1.30: each of its values arrives where it belongs.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{
 const OPERATOR: &str = "calm-operator-controller-manager";
 const RESOLVER: &str = "calm-resolver";
 
-/// What Helm makes of the file.
+/// The chart as Helm renders it with the file.
 fn filled(test: &str) -> Option<Vec<Value>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/deploy/values.yaml");
     rendered_with(test, &["--values", file.to_str().unwrap()])
@@ -20,7 +20,7 @@ fn pods<'a>(documents: &'a [Value], name: &str) -> &'a Value {
     &found(documents, "Deployment", name)["spec"]["template"]
 }
 
-/// The part's Deployment, the label that is its own, and its Services.
+/// Deployment, own label and Services of operator and resolver.
 const PARTS: [(&str, [&str; 2], &[&str]); 2] = [
     (
         OPERATOR,
@@ -66,9 +66,9 @@ fn names_follow_values_and_selectors_do_not() {
     monitors_lead_to_pods(&documents);
 }
 
-/// Objects of the parts, by kind and name, and the words of the file that are said of them besides
-/// `all`. In the file the value of each label is `labels`, and that of each annotation `annotations`.
-const SAID: [(&str, &str, &[&str]); 14] = [
+/// Objects by kind and name, and the names of their labels and annotations from the file besides `all`. In
+/// the file the value of each label is `labels`, and that of each annotation `annotations`.
+const OBJECTS: [(&str, &str, &[&str]); 14] = [
     (
         "Deployment",
         OPERATOR,
@@ -126,14 +126,14 @@ const SAID: [(&str, &str, &[&str]); 14] = [
     ("ClusterRole", "calm-token-reviewer", &[]),
 ];
 
-/// The words of the file in labels or annotations, as `what` says.
+/// The names from the file in `what`, which is `labels` or `annotations`.
 fn words<'a>(metadata: &'a Value, what: &str) -> BTreeSet<&'a str> {
     let all = metadata[what].as_object().into_iter().flatten();
-    let said = all.filter(|(_, value)| **value == what);
-    said.map(|(word, _)| word.as_str()).collect()
+    let own = all.filter(|(_, value)| **value == what);
+    own.map(|(name, _)| name.as_str()).collect()
 }
 
-fn are_said(metadata: &Value, more: &[&str], of: &str) {
+fn assert_names(metadata: &Value, more: &[&str], of: &str) {
     let expected: BTreeSet<_> = more.iter().copied().chain(["all"]).collect();
     for what in ["labels", "annotations"] {
         assert_eq!(words(metadata, what), expected, "{what} of {of}");
@@ -146,22 +146,22 @@ fn labels_and_annotations_arrive() {
     let Some(documents) = filled(test) else {
         return;
     };
-    for (kind, name, more) in SAID {
+    for (kind, name, more) in OBJECTS {
         let metadata = &found(&documents, kind, name)["metadata"];
-        are_said(metadata, more, &format!("{kind} {name}"));
+        assert_names(metadata, more, &format!("{kind} {name}"));
     }
     for (name, part, own) in [
         (OPERATOR, "operator", "operator-pods"),
         (RESOLVER, "resolver", "resolver-pods"),
     ] {
         let metadata = &pods(&documents, name)["metadata"];
-        are_said(
+        assert_names(
             metadata,
             &[part, own, "all-pods"],
             &format!("pods of {name}"),
         );
     }
-    // The definition is as the types say.
+    // The definition is generated from the types.
     let rest = |one: &&Value| one["kind"] != "CustomResourceDefinition";
     for one in documents.iter().filter(rest) {
         let name = &one["metadata"]["name"];
@@ -172,8 +172,9 @@ fn labels_and_annotations_arrive() {
 }
 
 #[test]
-fn of_several_values_the_narrowest_counts_and_ours_before_all() {
-    let test = "deploy::values::of_several_values_the_narrowest_counts_and_ours_before_all";
+fn the_most_specific_value_wins_and_selector_labels_are_never_replaced() {
+    let test =
+        "deploy::values::the_most_specific_value_wins_and_selector_labels_are_never_replaced";
     let Some(documents) = filled(test) else {
         return;
     };
@@ -203,8 +204,8 @@ fn of_several_values_the_narrowest_counts_and_ours_before_all() {
 }
 
 #[test]
-fn pods_are_as_values_say() {
-    let test = "deploy::values::pods_are_as_values_say";
+fn pods_follow_values() {
+    let test = "deploy::values::pods_follow_values";
     let Some(documents) = filled(test) else {
         return;
     };
@@ -218,7 +219,7 @@ fn pods_are_as_values_say() {
             "requests": {"cpu": "110m", "memory": "50Mi"},
         },
     });
-    // The registry is that of all, and the tag that of the chart.
+    // The registry is the global one, and the tag that of the chart.
     let resolver = json!({
         "image": format!("images.example.com/our/resolver:{version}"),
         "imagePullPolicy": "Never",
@@ -249,29 +250,28 @@ fn pods_are_as_values_say() {
     }
 }
 
-/// The variables of a container, without those that are a secret's.
+/// The variables of a container, without those from a Secret.
 fn variables(documents: &[Value], name: &str) -> BTreeMap<String, String> {
     let variables = container(documents, name)["env"].as_array().unwrap();
-    let told = variables.iter().filter_map(|one| {
+    let plain = variables.iter().filter_map(|one| {
         let (name, value) = (one["name"].as_str()?, one["value"].as_str()?);
         Some((name.to_owned(), value.to_owned()))
     });
-    told.collect()
+    plain.collect()
 }
 
 #[test]
-fn processes_are_told_what_values_say() {
-    let test = "deploy::values::processes_are_told_what_values_say";
+fn variables_and_arguments_follow_values() {
+    let test = "deploy::values::variables_and_arguments_follow_values";
     let Some(documents) = filled(test) else {
         return;
     };
-    let told = variables(&documents, OPERATOR);
+    let read = variables(&documents, OPERATOR);
     let words = container(&documents, OPERATOR)["args"].as_array().unwrap();
     let words = words.iter().map(|word| word.as_str().unwrap().to_owned());
-    let flags = Flags::read(words).unwrap();
-    let operator = Settings::read(&|name| told.get(name).cloned(), flags).unwrap();
-    assert!(operator.flags.leader_elect && operator.flags.metrics.is_none());
-    assert!(!operator.flags.allow_unauthenticated_resolvers);
+    let operator = OperatorOptions::read(words, &|name| read.get(name).cloned()).unwrap();
+    assert!(operator.leader_elect && operator.metrics.is_none());
+    assert!(!operator.allow_unauthenticated_resolvers);
     assert_eq!(operator.polling_interval, Duration::from_secs(45));
     let address = operator.prometheus.address.as_deref();
     assert_eq!(address, Some("http://prometheus.monitoring:9090"));
@@ -279,25 +279,33 @@ fn processes_are_told_what_values_say() {
     assert_eq!(authorization.unwrap(), "Bearer one");
     let namespaces: Vec<_> = operator.namespaces.iter().map(String::as_str).collect();
     assert_eq!(namespaces, ["elasti", "office", "shop"]);
-    let places = &operator.places;
+    let installation = &operator.installation;
     assert_eq!(
-        (&*places.operator_deployment, &*places.resolver_deployment),
+        (
+            &*installation.operator_deployment,
+            &*installation.resolver_deployment
+        ),
         (OPERATOR, RESOLVER)
     );
     assert_eq!(
-        (&*places.operator_account, &*places.resolver_account),
+        (
+            &*installation.operator_account,
+            &*installation.resolver_account
+        ),
         (OPERATOR, RESOLVER)
     );
 
-    let told = variables(&documents, RESOLVER);
-    let resolver = ResolverSettings::read(&|name| told.get(name).cloned()).unwrap();
-    assert_eq!(resolver.places, operator.places);
-    assert_eq!(resolver.cluster_domain, "cluster.home");
-    assert_eq!(resolver.header_for_host, "x-our-host");
-    assert_eq!(resolver.request_timeout, Duration::from_secs(61));
-    assert_eq!(resolver.queue_size, 2_000_062);
-    assert!(resolver.enable_h2c && !resolver.allow_unauthenticated_operators);
-    // What has no effect arrives as well, so that it is told of.
+    let read = variables(&documents, RESOLVER);
+    let resolver = ResolverOptions::read(&|name| read.get(name).cloned()).unwrap();
+    assert_eq!(resolver.installation, operator.installation);
+    assert_eq!(resolver.host_routing.domain, "cluster.home");
+    let header = resolver.host_routing.header.as_ref();
+    assert_eq!(header.unwrap(), "x-our-host");
+    let defaults = &resolver.route_defaults;
+    assert_eq!(defaults.deadline, Duration::from_secs(61));
+    assert_eq!(defaults.limits.requests, 2_000_062);
+    assert!(!resolver.allow_unauthenticated_operators);
+    // Values without an effect arrive as well, so that the resolver can warn about them.
     for (name, value) in [
         ("QUEUE_RETRY_DURATION", "4"),
         ("MAX_QUEUE_CONCURRENCY", "63"),
@@ -308,14 +316,14 @@ fn processes_are_told_what_values_say() {
         ("MAX_IDLE_PROXY_CONNS_PER_HOST", "66"),
         ("CRD_CACHE_POLL_INTERVAL_MINUTES", "7"),
     ] {
-        assert_eq!(told[name], value, "{name}");
-        assert!(resolver.unheeded.contains(&name), "{name}");
+        assert_eq!(read[name], value, "{name}");
+        assert!(resolver.ignored_variables.contains(&name), "{name}");
     }
 }
 
 #[test]
-fn errors_are_sent_where_values_say() {
-    let test = "deploy::values::errors_are_sent_where_values_say";
+fn the_target_of_error_reports_follows_values() {
+    let test = "deploy::values::the_target_of_error_reports_follows_values";
     let Some(documents) = filled(test) else {
         return;
     };
@@ -326,14 +334,14 @@ fn errors_are_sent_where_values_say() {
         let address = entry(&documents, name, "SENTRY_DSN").unwrap();
         let secret = json!({"secretKeyRef": {"name": "our-secret", "key": key}});
         assert_eq!(address["valueFrom"], secret, "{name}");
-        let said = entry(&documents, name, "SENTRY_ENVIRONMENT").unwrap();
-        assert_eq!(said["value"], environment, "{name}");
+        let variable = entry(&documents, name, "SENTRY_ENVIRONMENT").unwrap();
+        assert_eq!(variable["value"], environment, "{name}");
     }
 }
 
 #[test]
-fn services_and_replicas_are_as_values_say() {
-    let test = "deploy::values::services_and_replicas_are_as_values_say";
+fn services_and_replicas_follow_values() {
+    let test = "deploy::values::services_and_replicas_follow_values";
     let Some(documents) = filled(test) else {
         return;
     };
@@ -367,7 +375,7 @@ fn services_and_replicas_are_as_values_say() {
     }
     let replicas = |name: &str| &found(&documents, "Deployment", name)["spec"]["replicas"];
     assert_eq!(*replicas(OPERATOR), 1);
-    assert_eq!(*replicas(RESOLVER), Value::Null, "its autoscaler says");
+    assert_eq!(*replicas(RESOLVER), Value::Null, "its autoscaler decides");
     let scaler = &found(&documents, "HorizontalPodAutoscaler", RESOLVER)["spec"];
     assert_eq!(scaler["scaleTargetRef"]["name"], RESOLVER);
     assert_eq!(
@@ -379,8 +387,8 @@ fn services_and_replicas_are_as_values_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_takes_what_is_made_of_the_file() {
-    let test = "deploy::values::a_server_takes_what_is_made_of_the_file";
+async fn a_server_accepts_the_rendered_file() {
+    let test = "deploy::values::a_server_accepts_the_rendered_file";
     let Some(documents) = filled(test) else {
         return;
     };

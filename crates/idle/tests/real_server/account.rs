@@ -1,4 +1,4 @@
-//! A ServiceAccount of an install, and what the server refuses it.
+//! A ServiceAccount of an install, and the requests that the server refuses it.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use crate::stage::{self, Stage};
+use crate::test_namespace::{self, TestNamespace};
 
 pub(crate) struct Account {
     token: String,
@@ -19,8 +19,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) async fn of(stage: &Stage, namespace: &str, name: &str) -> Self {
-        let accounts: Api<ServiceAccount> = Api::namespaced(stage.client.clone(), namespace);
+    pub(crate) async fn of(cluster: &TestNamespace, namespace: &str, name: &str) -> Self {
+        let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), namespace);
         let request = json!({"spec": {"audiences": [], "expirationSeconds": 3600}});
         let request: TokenRequest = serde_json::from_value(request).unwrap();
         let create = PostParams::default();
@@ -43,9 +43,9 @@ impl Account {
         self.file.path().to_owned()
     }
 
-    /// Who asks the server with nothing but this token.
+    /// A client that authenticates with this token alone.
     pub(crate) async fn client(&self) -> Client {
-        let admin = stage::config().await;
+        let admin = test_namespace::config().await;
         let mut config = Config::new(admin.cluster_url.clone());
         config.root_cert = admin.root_cert;
         config.auth_info = AuthInfo {
@@ -68,7 +68,7 @@ impl Account {
         Client::new(noting, "default")
     }
 
-    /// What it asked for and may not.
+    /// The refused requests.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.refused.lock().clone()
     }

@@ -1,9 +1,9 @@
-//! The definition on a real server: manifests of KubeElasti 0.1.30 are taken as they are, with the same
-//! defaults, and what cannot be meant is refused with its field.
+//! The definition on a real server: it accepts manifests of KubeElasti 0.1.30 with the same defaults, and
+//! refuses invalid values with the path of the field.
 
 use serde_json::{Value, json};
 
-use crate::stage::{ELASTI, Stage};
+use crate::test_namespace::{ELASTI, TestNamespace};
 
 fn spec(change: &Value) -> Value {
     let mut spec = json!({
@@ -17,9 +17,9 @@ fn spec(change: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn manifests_of_the_original_are_taken_with_its_defaults() {
-    let stage = Stage::connected("idle-definition").await;
-    stage.define().await;
+async fn manifests_of_kubeelasti_are_accepted_with_its_defaults() {
+    let cluster = TestNamespace::connected("idle-definition").await;
+    cluster.install_definition().await;
     let whole = json!({
         "minTargetReplicas": 2,
         "triggers": [{"type": "prometheus", "metadata": {
@@ -38,7 +38,7 @@ async fn manifests_of_the_original_are_taken_with_its_defaults() {
         ],
     });
     let made = json!({"metadata": {"name": "whole"}, "spec": spec(&whole)});
-    let made = stage.create(ELASTI, made).await.data;
+    let made = cluster.create(ELASTI, made).await.data;
     assert_eq!(made["spec"]["cooldownPeriod"], 900);
     let day = json!({"schedule": "0 0 * * *", "duration": "24h"});
     assert_eq!(made["spec"]["enabledPeriod"], day);
@@ -49,7 +49,7 @@ async fn manifests_of_the_original_are_taken_with_its_defaults() {
     );
     assert_eq!(made["spec"]["probeResponse"], whole["probeResponse"]);
     let small = json!({"metadata": {"name": "small"}, "spec": spec(&json!({}))});
-    let small = stage.create(ELASTI, small).await.data;
+    let small = cluster.create(ELASTI, small).await.data;
     assert!(small["spec"].get("minTargetReplicas").is_none());
     assert!(small["spec"].get("enabledPeriod").is_none(), "always");
     for (name, version, kind) in [
@@ -62,20 +62,20 @@ async fn manifests_of_the_original_are_taken_with_its_defaults() {
         let target = json!({"apiVersion": version, "kind": kind, "name": "target"});
         let spec = spec(&json!({"scaleTargetRef": target}));
         let made = json!({"metadata": {"name": name}, "spec": spec});
-        stage.create(ELASTI, made).await;
+        cluster.create(ELASTI, made).await;
     }
-    // Its chart's definition takes this, so such objects are there.
+    // The definition in KubeElasti's chart accepts this, so such objects exist.
     let spec = spec(&json!({"triggers": []}));
-    stage
+    cluster
         .create(ELASTI, json!({"metadata": {"name": "none"}, "spec": spec}))
         .await;
-    stage.forget().await;
+    cluster.delete_elasti_services().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_with_its_field() {
-    let stage = Stage::connected("idle-refused").await;
-    stage.define().await;
+async fn invalid_values_are_refused_with_the_path_of_the_field() {
+    let cluster = TestNamespace::connected("idle-refused").await;
+    cluster.install_definition().await;
     for (field, change) in [
         ("spec.minTargetReplicas", json!({"minTargetReplicas": 0})),
         ("spec.cooldownPeriod", json!({"cooldownPeriod": 604_801})),
@@ -97,7 +97,7 @@ async fn what_cannot_be_meant_is_refused_with_its_field() {
         ),
     ] {
         let made = json!({"metadata": {"name": "bad"}, "spec": spec(&change)});
-        let refused = stage.try_create(ELASTI, made).await;
+        let refused = cluster.try_create(ELASTI, made).await;
         let Err(kube::Error::Api(status)) = refused else {
             panic!("{field}: {refused:?}");
         };
@@ -110,20 +110,20 @@ async fn what_cannot_be_meant_is_refused_with_its_field() {
     }
 }
 
-/// What 0.1.30 writes into status is what ours reads, to the nanosecond.
+/// The status that 0.1.30 writes is read without loss, to the nanosecond.
 #[tokio::test]
-async fn the_status_of_the_original_is_kept() {
-    let stage = Stage::connected("idle-status").await;
-    stage.define().await;
+async fn the_status_of_kubeelasti_is_preserved() {
+    let cluster = TestNamespace::connected("idle-status").await;
+    cluster.install_definition().await;
     let made = json!({"metadata": {"name": "old"}, "spec": spec(&json!({}))});
-    stage.create(ELASTI, made).await;
+    cluster.create(ELASTI, made).await;
     let status = json!({
         "mode": "proxy", "lastReconciledTime": "2026-01-01T00:00:00Z",
         "lastScaledUpTime": "2026-01-01T00:00:00.123456789Z",
     });
-    stage
+    cluster
         .patch_status(ELASTI, "old", json!({"status": status}))
         .await;
-    assert_eq!(stage.status("old").await, status);
-    stage.forget().await;
+    assert_eq!(cluster.status("old").await, status);
+    cluster.delete_elasti_services().await;
 }

@@ -1,4 +1,4 @@
-//! Both installs, as their users apply them, and what runs under their accounts and rights.
+//! Both installs as users apply them, and their processes under their accounts and rights.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,17 +9,17 @@ use kube::api::ListParams;
 use neap_idle::api::names;
 use neap_kit::{
     clock::Clock,
-    lease::{Elector, Options as Election, Timings},
+    lease::{ElectionOptions as Election, Elector, LeaseTimings},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     account::Account,
-    operator::{Home, Operator},
-    processes::{Processes, asked},
-    stage::{DEFINITION, DEPLOYMENT, ELASTI, ROLE, SERVICE, SLICE, Stage},
+    operator::{Operator, OperatorPlacement},
+    processes::{Processes, request_status},
     targets,
+    test_namespace::{DEFINITION, DEPLOYMENT, ELASTI, ROLE, SERVICE, SLICE, TestNamespace},
 };
 
 fn deploy() -> PathBuf {
@@ -34,10 +34,10 @@ fn run(program: &str, usual: &str, arguments: &[&str]) -> String {
         .args(arguments)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let wrong = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}{wrong}");
-    said
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stdout}{stderr}");
+    stdout
 }
 
 fn kubectl(arguments: &[&str]) -> String {
@@ -48,8 +48,8 @@ fn helm(arguments: &[&str]) -> String {
     run("NEAP_HELM", "helm", arguments)
 }
 
-/// Whoever installs brings the definition.
-fn undefined() {
+/// Deletes the definition, which the install brings along.
+fn delete_definition() {
     let name = "elastiservices.elasti.truefoundry.com";
     kubectl(&[
         "delete",
@@ -59,10 +59,10 @@ fn undefined() {
     ]);
 }
 
-/// What an install is called where it is.
+/// The names of an install.
 struct Install {
     namespace: &'static str,
-    /// All its names begin so.
+    /// The prefix of its names.
     full: &'static str,
 }
 
@@ -79,51 +79,51 @@ impl Install {
         self.name("resolver")
     }
 
-    /// Everything that is said of it here. Pods run as long as what this gives is there.
-    async fn holds(&self, test: &str) -> Stage {
-        let mut stage = Stage::connected(test).await;
-        stage.play_also(self.namespace);
-        stage.served().await;
-        self.is_there(&stage).await;
-        targets::define(&stage).await;
-        let operator = Account::of(&stage, self.namespace, &self.operator()).await;
-        // Asks until it may, which the other does not.
-        let asking = Account::of(&stage, self.namespace, &self.operator()).await;
-        targets::granted(&stage, &asking).await;
-        let resolver = Account::of(&stage, self.namespace, &self.resolver()).await;
-        self.processes_run(&stage, &operator, &resolver).await;
-        self.services_sleep(&mut stage, &operator).await;
-        assert_eq!(operator.refused(), [] as [String; 0], "the server said no");
-        assert_eq!(resolver.refused(), [] as [String; 0], "the server said no");
-        self.goes(&stage).await;
-        stage
+    /// Makes all assertions about the install. Its pods run until the returned value is dropped.
+    async fn verify(&self, test: &str) -> TestNamespace {
+        let mut cluster = TestNamespace::connected(test).await;
+        cluster.run_pods_of(self.namespace);
+        cluster.wait_until_served().await;
+        self.wait_until_ready(&cluster).await;
+        targets::define(&cluster).await;
+        let operator = Account::of(&cluster, self.namespace, &self.operator()).await;
+        // A separate account, because its first requests are refused until the rights are aggregated.
+        let waiting = Account::of(&cluster, self.namespace, &self.operator()).await;
+        targets::granted(&cluster, &waiting).await;
+        let resolver = Account::of(&cluster, self.namespace, &self.resolver()).await;
+        self.processes_run(&cluster, &operator, &resolver).await;
+        self.services_sleep(&mut cluster, &operator).await;
+        assert_eq!(operator.refused(), [] as [String; 0], "refused requests");
+        assert_eq!(resolver.refused(), [] as [String; 0], "refused requests");
+        self.assert_no_objects_left(&cluster).await;
+        cluster
     }
 
-    /// Resolvers are ready at the addresses of their Service, of all families that the server has, and
-    /// the rights of scale targets are gathered.
-    async fn is_there(&self, stage: &Stage) {
+    /// Waits until the resolvers are ready, their Service has an EndpointSlice for each family of the server,
+    /// and the rights for scale targets are aggregated.
+    async fn wait_until_ready(&self, cluster: &TestNamespace) {
         let role = self.name("scale-targets");
         let gathered = async || {
-            let role = stage.api(ROLE).get(&role).await.unwrap();
+            let role = cluster.api(ROLE).get(&role).await.unwrap();
             role.data["rules"]
                 .as_array()
                 .is_some_and(|it| !it.is_empty())
         };
-        stage.until(gathered).await;
-        let deployments = stage.api_in(self.namespace, DEPLOYMENT);
+        cluster.until(gathered).await;
+        let deployments = cluster.api_in(self.namespace, DEPLOYMENT);
         let resolvers = self.resolver();
         let ready = async || {
             let found = deployments.get(&resolvers).await.unwrap();
             found.data["status"]["readyReplicas"] == 2
         };
-        stage.until(ready).await;
+        cluster.until(ready).await;
         let service = self.name("resolver-service");
-        let found = stage.api_in(self.namespace, SERVICE).get(&service).await;
+        let found = cluster.api_in(self.namespace, SERVICE).get(&service).await;
         let families = found.unwrap().data["spec"]["ipFamilies"].clone();
         let families = families.as_array().unwrap().len();
         let labels = format!("kubernetes.io/service-name={service}");
         let labels = ListParams::default().labels(&labels);
-        let slices = stage.api_in(self.namespace, SLICE);
+        let slices = cluster.api_in(self.namespace, SLICE);
         let led = async || {
             let slices = slices.list(&labels).await.unwrap();
             let mut endpoints = slices
@@ -132,24 +132,25 @@ impl Install {
             slices.items.len() == families
                 && endpoints.all(|all| all.is_some_and(|all| all.len() == 2))
         };
-        stage.until(led).await;
+        cluster.until(led).await;
     }
 
-    /// Both processes begin under their accounts, let each other in and nobody else, and what KubeElasti
-    /// left asleep wakes when a resolver asks for it.
-    async fn processes_run(&self, stage: &Stage, operator: &Account, resolver: &Account) {
+    /// Both processes start under their accounts and authenticate each other only, and a service that
+    /// KubeElasti left asleep wakes when a resolver requests it.
+    async fn processes_run(&self, cluster: &TestNamespace, operator: &Account, resolver: &Account) {
         let names = [&*self.operator(), &*self.resolver()];
-        let processes = Processes::start(stage, self.namespace, names, [operator, resolver]).await;
+        let processes =
+            Processes::start(cluster, self.namespace, names, [operator, resolver]).await;
         let health = format!("{}:8081", processes.operator);
         let (inside, outside) = (
             format!("{}:8013", processes.resolver),
             format!("{}:8013", processes.operator),
         );
         for place in [&health, &inside] {
-            let ready = async || asked(place, "GET /readyz", "", "").await == Some(200);
-            stage.until(ready).await;
+            let ready = async || request_status(place, "GET /readyz", "", "").await == Some(200);
+            cluster.until(ready).await;
         }
-        stage.workload("old", &json!({"replicas": 0})).await;
+        cluster.workload("old", &json!({"replicas": 0})).await;
         let old = json!({
             "metadata": {"name": "old", "finalizers": ["elasti.truefoundry.com/finalizer"]},
             "spec": {
@@ -160,43 +161,44 @@ impl Install {
                 }}],
             },
         });
-        stage.create(ELASTI, old).await;
+        cluster.create(ELASTI, old).await;
         let proxy = json!({"status": {"mode": "proxy"}});
-        stage.patch_status(ELASTI, "old", proxy).await;
-        let asleep = async || stage.is_asleep("old").await;
-        stage.until(asleep).await;
+        cluster.patch_status(ELASTI, "old", proxy).await;
+        let asleep = async || cluster.is_asleep("old").await;
+        cluster.until(asleep).await;
 
         let wake = "POST /informer/incoming-request";
         let body = format!(
             r#"{{"count":1,"svc":"old","namespace":"{}"}}"#,
-            stage.namespace
+            cluster.namespace
         );
-        let stranger = Account::of(stage, &stage.namespace, "default").await;
-        assert_eq!(asked(&outside, wake, "", &body).await, Some(401));
-        let said = asked(&outside, wake, stranger.token(), &body).await;
-        assert_eq!(said, Some(403));
-        assert_eq!(stage.replicas("old").await, 0);
-        let said = asked(&outside, wake, resolver.token(), &body).await;
-        assert_eq!(said, Some(200));
-        stage.until(async || stage.replicas("old").await == 1).await;
+        let stranger = Account::of(cluster, &cluster.namespace, "default").await;
+        assert_eq!(request_status(&outside, wake, "", &body).await, Some(401));
+        let status = request_status(&outside, wake, stranger.token(), &body).await;
+        assert_eq!(status, Some(403));
+        assert_eq!(cluster.replicas("old").await, 0);
+        let status = request_status(&outside, wake, resolver.token(), &body).await;
+        assert_eq!(status, Some(200));
+        cluster
+            .until(async || cluster.replicas("old").await == 1)
+            .await;
         let activity = "GET /activity";
-        assert_eq!(asked(&inside, activity, "", "").await, Some(401));
-        let said = asked(&inside, activity, resolver.token(), "").await;
-        assert_eq!(said, Some(403), "none of its business");
-        let said = asked(&inside, activity, operator.token(), "").await;
-        assert_eq!(said, Some(200));
+        assert_eq!(request_status(&inside, activity, "", "").await, Some(401));
+        let status = request_status(&inside, activity, resolver.token(), "").await;
+        assert_eq!(status, Some(403), "only the operator may read it");
+        let status = request_status(&inside, activity, operator.token(), "").await;
+        assert_eq!(status, Some(200));
         processes.end().await;
     }
 
-    /// The operator under its rights, elected; only triggers and proofs are played. It takes `old` as
-    /// it was left, too.
-    async fn services_sleep(&self, stage: &mut Stage, account: &Account) {
+    /// The elected operator under its rights; only triggers and proofs are stubs. It also adopts `old`.
+    async fn services_sleep(&self, cluster: &mut TestNamespace, account: &Account) {
         let clock = Clock::system();
         let election = Election {
             namespace: self.namespace.to_owned(),
             name: "acf50383.truefoundry.io".to_owned(),
             identity: "two".to_owned(),
-            timings: Timings::default(),
+            timings: LeaseTimings::default(),
         };
         let client = account.client().await;
         let (elector, mut leadership) = Elector::new(client.clone(), election, clock).unwrap();
@@ -204,28 +206,30 @@ impl Install {
         tokio::spawn(elector.run(elected.clone()));
         leadership.gained().await;
         let service = self.name("resolver-service");
-        let home = Home {
+        let placement = OperatorPlacement {
             namespace: self.namespace,
             resolver_service: &service,
             only: None,
         };
-        stage.led_by(Operator::start(&client, &home, Some(leadership)));
-        stage.workload("web", &json!({})).await;
-        stage.declare("web").await;
-        stage.until(async || stage.is_asleep("web").await).await;
+        cluster.with_operator(Operator::start(&client, &placement, Some(leadership)));
+        cluster.workload("web", &json!({})).await;
+        cluster.declare("web").await;
+        cluster.until(async || cluster.is_asleep("web").await).await;
         let slice = names::resolver_slice("web");
-        let slice = stage.api(SLICE).get(&slice).await.unwrap();
+        let slice = cluster.api(SLICE).get(&slice).await.unwrap();
         let endpoints = slice.data["endpoints"].as_array().unwrap();
         assert_eq!(endpoints.len(), 2, "both resolvers of the install");
-        stage.wakes_and_goes().await;
-        targets::a_stateful_set(stage).await;
-        targets::a_kind_of_the_users_own(stage).await;
-        stage.workload("again", &json!({})).await;
-        stage.declare("again").await;
-        stage.until(async || stage.is_asleep("again").await).await;
-        // As it is told to: everything is awake, and the kind is gone.
+        cluster.wake_and_delete().await;
+        targets::a_stateful_set(cluster).await;
+        targets::a_custom_kind(cluster).await;
+        cluster.workload("again", &json!({})).await;
+        cluster.declare("again").await;
+        cluster
+            .until(async || cluster.is_asleep("again").await)
+            .await;
+        // The uninstall wakes all services and deletes the definition.
         let namespace = ["--operator-namespace", self.namespace];
-        let said = neap(&[
+        let output = neap(&[
             "idle",
             "uninstall",
             "--yes",
@@ -234,21 +238,21 @@ impl Install {
             namespace[0],
             namespace[1],
         ]);
-        assert!(said.contains("again is awake and restored"), "{said}");
-        assert!(said.contains("old is awake and restored"), "{said}");
-        assert!(stage.replicas("again").await > 0);
+        assert!(output.contains("again is awake and restored"), "{output}");
+        assert!(output.contains("old is awake and restored"), "{output}");
+        assert!(cluster.replicas("again").await > 0);
         elected.cancel();
     }
 
-    /// Nothing of the services that slept is left.
-    async fn goes(&self, stage: &Stage) {
-        let definitions = stage.api(DEFINITION);
+    /// Asserts that no object of the services is left.
+    async fn assert_no_objects_left(&self, cluster: &TestNamespace) {
+        let definitions = cluster.api(DEFINITION);
         let name = "elastiservices.elasti.truefoundry.com";
         let gone = async || definitions.get_opt(name).await.unwrap().is_none();
-        stage.until(gone).await;
+        cluster.until(gone).await;
         let all = ListParams::default();
         for kind in [SERVICE, SLICE] {
-            let left = stage.api(kind).list(&all).await.unwrap();
+            let left = cluster.api(kind).list(&all).await.unwrap();
             let mut left = left.iter().filter_map(|one| one.metadata.name.as_deref());
             assert!(left.all(|name| !name.starts_with("elasti-")));
         }
@@ -260,30 +264,30 @@ fn neap(arguments: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_kustomize_installs_works_under_its_own_rights() {
+async fn the_kustomize_install_works_under_its_own_rights() {
     let folder = deploy().join("kustomize");
     let folder = folder.to_str().unwrap();
-    undefined();
+    delete_definition();
     kubectl(&["apply", "--server-side", "-k", folder]);
-    // What was gathered meanwhile is not in the way of a second time.
+    // The aggregated rules do not conflict with a second apply.
     kubectl(&["apply", "--server-side", "-k", folder]);
     let install = Install {
         namespace: "elasti",
         full: "elasti",
     };
-    let _stage = install.holds("idle-kustomize").await;
+    let _cluster = install.verify("idle-kustomize").await;
     kubectl(&["delete", "--ignore-not-found", "-k", folder]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_chart_installs_works_under_its_own_rights() {
+async fn the_chart_install_works_under_its_own_rights() {
     let chart = deploy().join("chart");
     let chart = chart.to_str().unwrap();
-    undefined();
+    delete_definition();
     let there = [chart, "--namespace", "rest"];
     let helm_with = |before: &[&str], after: &[&str]| helm(&[before, &there, after].concat());
     helm_with(&["install", "rest"], &["--create-namespace"]);
-    // The way from KubeElasti has a time without tokens, and a second upgrade.
+    // The migration from KubeElasti has a phase without tokens, and a second upgrade.
     for shown in ["false", "true"] {
         let set = format!("global.authentication={shown}");
         helm_with(&["upgrade", "rest"], &["--set", &set]);
@@ -292,6 +296,6 @@ async fn what_the_chart_installs_works_under_its_own_rights() {
         namespace: "rest",
         full: "rest-elasti",
     };
-    let _stage = install.holds("idle-chart").await;
+    let _cluster = install.verify("idle-chart").await;
     helm(&["uninstall", "rest", "--namespace", "rest"]);
 }

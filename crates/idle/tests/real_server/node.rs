@@ -1,5 +1,5 @@
-//! Plays scheduler and kubelets: every pod of some namespaces has a place and is ready at once, with an
-//! address of each family, and goes when it is told to.
+//! Simulates scheduler and kubelet: every pod of a namespace is scheduled and ready at once, with an
+//! address of each family, and ends when it is deleted.
 
 use std::{
     sync::atomic::{AtomicU16, Ordering},
@@ -18,7 +18,7 @@ const NAME: &str = "here";
 /// No two pods of a run have the same address.
 static NEXT: AtomicU16 = AtomicU16::new(1);
 
-/// Makes the node, unless it is there.
+/// Creates the node unless it exists.
 async fn register(client: &Client) {
     let nodes: Api<Node> = Api::all(client.clone());
     let node = json!({"metadata": {"name": NAME}});
@@ -32,12 +32,12 @@ async fn register(client: &Client) {
     }
 }
 
-/// Never ends by itself.
-pub(crate) async fn play(client: Client, namespace: String) {
+/// Runs the pods of a namespace; never returns.
+pub(crate) async fn run_pods(client: Client, namespace: String) {
     register(&client).await;
     let pods: Api<Pod> = Api::namespaced(client, &namespace);
     loop {
-        // What changes under its hands is looked at again.
+        // A pod that changes meanwhile is retried in the next round.
         if let Ok(all) = pods.list(&ListParams::default()).await {
             for pod in all {
                 let _ = look_after(&pods, &pod).await;

@@ -1,4 +1,4 @@
-//! The operator with triggers that are read from the object, and a data plane that follows at once.
+//! The operator with triggers that are read from the object, and a data plane without lag.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,90 +6,105 @@ use futures::future::BoxFuture;
 use kube::{Client, ResourceExt};
 use neap_idle::{
     api::ElastiService,
-    opt_in,
-    service::{
-        facts::Patience,
-        ports::Range,
-        prove::{Prover, Search},
-        run::{self, Settings},
-        verdict::{Because, Verdict, Verdicts},
+    elasti_service::{
+        self, Settings,
+        facts::{PortRange, Timeouts},
+        reachability::{ProofRequest, Prover},
     },
-    wake::{WakeService, Waker},
+    opt_in,
+    options::Installation,
+    reason::Reason,
+    trigger::{Verdict, Verdicts},
+    wake::{WakeRunner, Waker},
 };
 use neap_kit::{
-    clock::Clock, controller::Trigger, key::Key, lease::Leadership, site::Site, watch::Watches,
+    clock::Clock, context::Context, controller::Enqueuer, key::Key, lease::Leadership,
+    watch::Watches,
 };
 use tokio_util::sync::CancellationToken;
 
-/// Says that nobody asks for a service.
+/// The annotation of a service without requests.
 pub(crate) const IDLE: &str = "test/idle";
 
 #[derive(Debug)]
-struct Written;
+struct AnnotationTriggers;
 
-impl Verdicts for Written {
-    fn of(&self, service: &ElastiService) -> Verdict {
+impl Verdicts for AnnotationTriggers {
+    fn latest(&self, service: &ElastiService) -> Verdict {
         if service.annotations().contains_key(IDLE) {
-            Verdict::Idle(Because::new("Idle", "nobody asks"))
+            Verdict::Idle(Reason::new("Idle", "no requests"))
         } else {
-            Verdict::Unknown(Because::new("Unknown", "nobody can say"))
+            Verdict::Unknown(Reason::new("Unknown", "no measurement"))
         }
     }
 
-    fn anew<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
-        Box::pin(async { self.of(service) })
+    fn poll_now<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
+        Box::pin(async { self.latest(service) })
     }
 
-    fn tell(&self, _: Trigger<Key>) {}
+    fn enqueue_changes(&self, _: Enqueuer<Key>) {}
 }
 
 #[derive(Debug)]
-struct Always;
+struct AlwaysReachable;
 
-impl Prover for Always {
-    fn prove<'a>(&'a self, _: &'a Search) -> BoxFuture<'a, bool> {
+impl Prover for AlwaysReachable {
+    fn prove<'a>(&'a self, _: &'a ProofRequest) -> BoxFuture<'a, bool> {
         Box::pin(async { true })
     }
 }
 
-/// Where an operator and its resolvers are.
-pub(crate) struct Home<'a> {
+/// The namespaces of an operator and its resolvers.
+pub(crate) struct OperatorPlacement<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) resolver_service: &'a str,
-    /// The only namespace it looks at, if it does not look at all.
+    /// The only watched namespace; all if absent.
     pub(crate) only: Option<&'a str>,
 }
 
-/// One that runs; ended if this value goes.
+/// A running operator, stopped when dropped.
 pub(crate) struct Operator {
     pub(crate) waker: Waker,
     stop: CancellationToken,
 }
 
 impl Operator {
-    pub(crate) fn start(client: &Client, home: &Home<'_>, leadership: Option<Leadership>) -> Self {
+    pub(crate) fn start(
+        client: &Client,
+        placement: &OperatorPlacement<'_>,
+        leadership: Option<Leadership>,
+    ) -> Self {
         let clock = Clock::system();
         let (watches, watching) = Watches::new(clock);
-        let site = Site {
+        let context = Context {
             client: client.clone(),
-            watches: watches.within(home.only.map(str::to_owned)),
-            leadership: leadership.unwrap_or_else(|| Leadership::alone(clock)),
+            watches: watches.in_namespaces(placement.only.map(str::to_owned)),
+            leadership: leadership.unwrap_or_else(|| Leadership::without_election(clock)),
             clock,
         };
         let settings = Settings {
-            namespace: home.namespace.to_owned(),
-            resolver_namespace: home.namespace.to_owned(),
-            resolver_service: home.resolver_service.to_owned(),
-            range: Range::default(),
-            patience: Patience {
+            installation: Installation {
+                operator_namespace: placement.namespace.to_owned(),
+                resolver_namespace: placement.namespace.to_owned(),
+                resolver_service: placement.resolver_service.to_owned(),
+                ..Installation::standard()
+            },
+            resolver_ports: PortRange::default(),
+            timeouts: Timeouts {
                 grace: Duration::from_millis(200),
-                ..Patience::default()
+                ..Timeouts::default()
             },
         };
         let stop = CancellationToken::new();
-        let (waker, wakes) = WakeService::of_all(&site).unwrap();
-        let keeper = run::service(&site, settings, Arc::new(Written), Arc::new(Always)).unwrap();
-        let annotations = opt_in::service(&site, home.namespace).unwrap();
+        let (waker, wakes) = WakeRunner::for_all_services(&context).unwrap();
+        let keeper = elasti_service::component(
+            &context,
+            settings,
+            Arc::new(AnnotationTriggers),
+            Arc::new(AlwaysReachable),
+        )
+        .unwrap();
+        let annotations = opt_in::component(&context, placement.namespace).unwrap();
         tokio::spawn(keeper.run(stop.clone()));
         tokio::spawn(annotations.run(stop.clone()));
         tokio::spawn(wakes.run(stop.clone()));

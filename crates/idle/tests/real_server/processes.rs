@@ -1,11 +1,11 @@
-//! Operator and resolver as the processes of an install: with the arguments, variables and accounts of
-//! its Deployments.
+//! Operator and resolver as processes, with the arguments, variables and accounts of their Deployments.
 
 use std::collections::BTreeMap;
 
 use neap_idle::{
-    operator::settings::{Flags, ResolverSettings, Settings},
-    process::{self, Identity, Means},
+    operator::OperatorOptions,
+    process::{self, Identity, ProcessClient},
+    resolver::ResolverOptions,
 };
 use neap_kit::process::Process;
 use serde_json::Value;
@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     account::Account,
-    stage::{DEPLOYMENT, Kind, Stage},
+    test_namespace::{DEPLOYMENT, Kind, TestNamespace},
 };
 
 const MAP: Kind = ("v1", "ConfigMap");
 
-/// Where they listen: no other run of this test does.
+/// An address to listen on, unique to this run of the test.
 pub(crate) fn address(number: u32) -> String {
     let [.., high, low] = (std::process::id() * 4 + number).to_be_bytes();
     format!("127.255.{high}.{low}")
@@ -31,18 +31,22 @@ pub(crate) fn address(number: u32) -> String {
 
 /// Variables and arguments of the first container of a live Deployment.
 async fn started(
-    stage: &Stage,
+    cluster: &TestNamespace,
     namespace: &str,
     name: &str,
 ) -> (BTreeMap<String, String>, Vec<String>) {
-    let found = stage.api_in(namespace, DEPLOYMENT).get(name).await.unwrap();
+    let found = cluster
+        .api_in(namespace, DEPLOYMENT)
+        .get(name)
+        .await
+        .unwrap();
     let container = &found.data["spec"]["template"]["spec"]["containers"][0];
     let list = |field: &str| container[field].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut variables = BTreeMap::new();
     for from in list("envFrom") {
         let map = text(&from["configMapRef"]["name"]);
-        let map = stage.api_in(namespace, MAP).get(&map).await.unwrap();
+        let map = cluster.api_in(namespace, MAP).get(&map).await.unwrap();
         let data = map.data["data"].as_object().unwrap().clone();
         variables.extend(data.iter().map(|(name, value)| (name.clone(), text(value))));
     }
@@ -51,7 +55,7 @@ async fn started(
     (variables, list("args").iter().map(text).collect())
 }
 
-/// Both of an install, until this goes.
+/// The operator and the resolver of an install, until dropped.
 pub(crate) struct Processes {
     pub(crate) operator: String,
     pub(crate) resolver: String,
@@ -61,7 +65,7 @@ pub(crate) struct Processes {
 
 impl Processes {
     pub(crate) async fn start(
-        stage: &Stage,
+        cluster: &TestNamespace,
         namespace: &str,
         names: [&str; 2],
         accounts: [&Account; 2],
@@ -69,11 +73,11 @@ impl Processes {
         let (operator, resolver) = (address(1), address(2));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let (mut variables, words) = started(stage, namespace, names[0]).await;
+        let (mut variables, words) = started(cluster, namespace, names[0]).await;
         variables.extend(placed(&operator, accounts[0]));
-        let flags = Flags::read(words).unwrap();
-        let settings = Settings::read(&|name| variables.get(name).cloned(), flags).unwrap();
-        let (operators, elect) = (means(accounts[0]).await, accounts[0].client().await);
+        let variable = |name: &str| variables.get(name).cloned();
+        let options = OperatorOptions::read(words, &variable).unwrap();
+        let (operators, elect) = (client(accounts[0]).await, accounts[0].client().await);
         let identity = Identity {
             name: "one".to_owned(),
             seed: 1,
@@ -81,20 +85,20 @@ impl Processes {
         tasks.spawn(process::operator(
             operators,
             elect,
-            settings,
+            options,
             identity,
             stop.clone(),
         ));
-        let (mut variables, _) = started(stage, namespace, names[1]).await;
+        let (mut variables, _) = started(cluster, namespace, names[1]).await;
         variables.extend(placed(&resolver, accounts[1]));
         variables.insert(
             "ELASTI_OPERATOR_ADDRESS".to_owned(),
             format!("{operator}:8013"),
         );
         variables.insert("ELASTI_DRAIN_SECONDS".to_owned(), "1".to_owned());
-        let settings = ResolverSettings::read(&|name| variables.get(name).cloned()).unwrap();
-        let resolvers = means(accounts[1]).await;
-        tasks.spawn(process::resolver(resolvers, settings, stop.clone()));
+        let options = ResolverOptions::read(&|name| variables.get(name).cloned()).unwrap();
+        let resolvers = client(accounts[1]).await;
+        tasks.spawn(process::resolver(resolvers, options, stop.clone()));
         Self {
             operator,
             resolver,
@@ -103,7 +107,7 @@ impl Processes {
         }
     }
 
-    /// Ends both in order.
+    /// Shuts both down.
     pub(crate) async fn end(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -112,8 +116,8 @@ impl Processes {
     }
 }
 
-async fn means(account: &Account) -> Means {
-    Means {
+async fn client(account: &Account) -> ProcessClient {
+    ProcessClient {
         client: account.client().await,
         process: Process::default(),
     }
@@ -127,8 +131,13 @@ fn placed(address: &str, account: &Account) -> [(String, String); 2] {
     ]
 }
 
-/// The status of an answer; nothing if nobody answers.
-pub(crate) async fn asked(place: &str, line: &str, token: &str, body: &str) -> Option<u16> {
+/// Sends a request and returns the status of the answer; `None` without an answer.
+pub(crate) async fn request_status(
+    place: &str,
+    line: &str,
+    token: &str,
+    body: &str,
+) -> Option<u16> {
     let mut stream = TcpStream::connect(place).await.ok()?;
     let shown = if token.is_empty() {
         String::new()

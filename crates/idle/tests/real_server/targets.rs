@@ -1,5 +1,5 @@
-//! What else can sleep under the rights of an install: a StatefulSet that KEDA scales, and a kind of the
-//! user's own, for which the user gives rights.
+//! Other scale targets under the rights of an install: a StatefulSet that KEDA scales, and a custom kind for
+//! which the user grants the rights.
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     account::Account,
     operator::IDLE,
-    stage::{DEFINITION, ELASTI, Kind, ROLE, SERVICE, Stage},
+    test_namespace::{DEFINITION, ELASTI, Kind, ROLE, SERVICE, TestNamespace},
 };
 
 const STATEFUL_SET: Kind = ("apps/v1", "StatefulSet");
@@ -33,17 +33,17 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
     })
 }
 
-/// Kinds that the operator has to find: before it begins, as in a cluster.
-pub(crate) async fn define(stage: &Stage) {
+/// Defines the kinds before the operator starts, as in a cluster.
+pub(crate) async fn define(cluster: &TestNamespace) {
     for (kind, group, version, name) in [
         (SCALED, "keda.sh", "v1alpha1", "ScaledObject"),
         (LAMP, "example.com", "v1", "Lamp"),
     ] {
         let definition = definition(group, version, name);
-        stage.apply(DEFINITION, definition).await;
+        cluster.apply(DEFINITION, definition).await;
         let all = ListParams::default();
-        let served = async || stage.api(kind).list(&all).await.is_ok();
-        stage.until(served).await;
+        let served = async || cluster.api(kind).list(&all).await.is_ok();
+        cluster.until(served).await;
     }
     let role = json!({
         "metadata": {
@@ -55,18 +55,18 @@ pub(crate) async fn define(stage: &Stage) {
             {"apiGroups": ["example.com"], "resources": ["lamps/scale"], "verbs": ["get", "patch"]},
         ],
     });
-    stage.apply(ROLE, role).await;
+    cluster.apply(ROLE, role).await;
 }
 
-/// Waits until what the user granted has come to the operator.
-pub(crate) async fn granted(stage: &Stage, operator: &Account) {
+/// Waits until the rights that the user granted have reached the operator.
+pub(crate) async fn granted(cluster: &TestNamespace, operator: &Account) {
     let (client, all) = (operator.client().await, ListParams::default());
-    let lamps = stage.api_of(client, LAMP);
+    let lamps = cluster.api_with(client, LAMP);
     let granted = async || lamps.list(&all).await.is_ok();
-    stage.until(granted).await;
+    cluster.until(granted).await;
 }
 
-async fn declare(stage: &Stage, name: &str, (version, kind): Kind, autoscaler: Value) {
+async fn declare(cluster: &TestNamespace, name: &str, (version, kind): Kind, autoscaler: Value) {
     let service = json!({
         "metadata": {"name": name, "annotations": {IDLE: "true"}},
         "spec": {
@@ -75,18 +75,18 @@ async fn declare(stage: &Stage, name: &str, (version, kind): Kind, autoscaler: V
             "triggers": [{"type": "prometheus"}],
         },
     });
-    stage.create(ELASTI, service).await;
+    cluster.create(ELASTI, service).await;
 }
 
-async fn service(stage: &Stage, name: &str) {
+async fn service(cluster: &TestNamespace, name: &str) {
     let spec = json!({"selector": {"app": name}, "ports": [{"name": "tcp", "port": 5432}]});
     let service = json!({"metadata": {"name": name}, "spec": spec});
-    stage.create(SERVICE, service).await;
+    cluster.create(SERVICE, service).await;
 }
 
-/// A StatefulSet sleeps with its ScaledObject paused, and both go on.
-pub(crate) async fn a_stateful_set(stage: &Stage) {
-    service(stage, "db").await;
+/// A StatefulSet sleeps with its ScaledObject paused, and wakes with it resumed.
+pub(crate) async fn a_stateful_set(cluster: &TestNamespace) {
+    service(cluster, "db").await;
     let set = json!({"metadata": {"name": "db"}, "spec": {
         "replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
         "template": {
@@ -94,49 +94,49 @@ pub(crate) async fn a_stateful_set(stage: &Stage) {
             "spec": {"containers": [{"name": "main", "image": "main"}]},
         },
     }});
-    stage.create(STATEFUL_SET, set).await;
+    cluster.create(STATEFUL_SET, set).await;
     let scaled = json!({
         "metadata": {"name": "scale-db"}, "spec": {"scaleTargetRef": {"name": "db"}},
     });
-    stage.create(SCALED, scaled).await;
+    cluster.create(SCALED, scaled).await;
     let keda = json!({"type": "keda", "name": "scale-db"});
-    declare(stage, "db", STATEFUL_SET, keda).await;
+    declare(cluster, "db", STATEFUL_SET, keda).await;
     let replicas = async || {
-        let found = stage.api(STATEFUL_SET).get("db").await.unwrap();
+        let found = cluster.api(STATEFUL_SET).get("db").await.unwrap();
         found.data["spec"]["replicas"].as_i64()
     };
     let paused = async || {
-        let found = stage.api(SCALED).get("scale-db").await.unwrap();
+        let found = cluster.api(SCALED).get("scale-db").await.unwrap();
         let annotations = found.metadata.annotations.unwrap_or_default();
         annotations.get("autoscaling.keda.sh/paused").cloned()
     };
-    stage.until(async || replicas().await == Some(0)).await;
+    cluster.until(async || replicas().await == Some(0)).await;
     assert_eq!(paused().await.as_deref(), Some("true"));
-    stage.wake("db").await;
+    cluster.wake("db").await;
     assert_eq!(replicas().await, Some(1));
-    stage
+    cluster
         .until(async || paused().await.as_deref() == Some("false"))
         .await;
-    stage.goes("db").await;
+    cluster.delete("db").await;
 }
 
-/// Something that only its user knows sleeps and wakes.
-pub(crate) async fn a_kind_of_the_users_own(stage: &Stage) {
-    service(stage, "lamp").await;
+/// A custom kind sleeps and wakes.
+pub(crate) async fn a_custom_kind(cluster: &TestNamespace) {
+    service(cluster, "lamp").await;
     let pod = json!({
         "metadata": {"name": "lamp", "labels": {"app": "lamp"}},
         "spec": {"containers": [{"name": "main", "image": "main"}]},
     });
-    stage.create(POD, pod).await;
+    cluster.create(POD, pod).await;
     let lamp = json!({"metadata": {"name": "lamp"}, "spec": {"size": 4}});
-    stage.create(LAMP, lamp).await;
-    declare(stage, "lamp", LAMP, Value::Null).await;
+    cluster.create(LAMP, lamp).await;
+    declare(cluster, "lamp", LAMP, Value::Null).await;
     let size = async || {
-        let found = stage.api(LAMP).get("lamp").await.unwrap();
+        let found = cluster.api(LAMP).get("lamp").await.unwrap();
         found.data["spec"]["size"].as_i64()
     };
-    stage.until(async || size().await == Some(0)).await;
-    stage.wake("lamp").await;
+    cluster.until(async || size().await == Some(0)).await;
+    cluster.wake("lamp").await;
     assert_eq!(size().await, Some(1));
-    stage.goes("lamp").await;
+    cluster.delete("lamp").await;
 }

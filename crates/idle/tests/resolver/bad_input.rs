@@ -9,15 +9,15 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
+    fixture::{ResolverFixture, TEST_TIMEOUT},
     pod::Pod,
-    scene::{STUCK, Scene},
 };
 
 #[tokio::test]
-async fn what_can_be_read_in_two_ways_reaches_nobody() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
+async fn ambiguous_requests_reach_no_pod() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
     let long = format!(
         "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
         "a".repeat(70_000)
@@ -50,7 +50,7 @@ async fn what_can_be_read_in_two_ways_reaches_nobody() {
         (431, &long),
         (431, &many),
     ] {
-        let answer = scene.say(bytes.as_bytes()).await;
+        let answer = fixture.exchange(bytes.as_bytes()).await;
         let shown = &bytes[..bytes.len().min(80)];
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
@@ -58,12 +58,12 @@ async fn what_can_be_read_in_two_ways_reaches_nobody() {
         );
     }
     assert_eq!(pod.requests.load(std::sync::atomic::Ordering::SeqCst), 0);
-    assert_eq!(scene.woken(), 0);
+    assert_eq!(fixture.wake_requests(), 0);
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_cut_off() {
-    let scene = Scene::new("HTTP", &json!({}));
+async fn an_endless_head_is_cut_off() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
     for (begun, more) in [
         ("GET / HTTP/1.1\r\nHost: a\r\nX: ", "a".repeat(1000)),
         ("GET / HTTP/1.1\r\nHost: a\r\n", "X: a\r\n".repeat(200)),
@@ -73,25 +73,25 @@ async fn a_head_without_end_is_cut_off() {
             "X: a\r\n".repeat(200),
         ),
     ] {
-        let mut client = scene.connect().await;
+        let mut client = fixture.connect().await;
         client.write_all(begun.as_bytes()).await.unwrap();
         let endless = async { while client.write_all(more.as_bytes()).await.is_ok() {} };
-        tokio::time::timeout(STUCK, endless)
+        tokio::time::timeout(TEST_TIMEOUT, endless)
             .await
             .expect("never cut off");
     }
-    // The last was held until its trailers were too long.
-    scene.holds(0).await;
+    // The last one was held until its trailers were too long.
+    fixture.wait_until_held(0).await;
 }
 
 #[tokio::test]
-async fn a_head_over_http_2_is_no_longer_than_others() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    let stream = TokioIo::new(scene.connect().await);
+async fn the_head_of_an_http_2_request_is_limited() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    let stream = TokioIo::new(fixture.connect().await);
     let (mut sender, connection) = handshake(TokioExecutor::new(), stream).await.unwrap();
-    scene.tasks.spawn(async move {
+    fixture.tasks.spawn(async move {
         let _ = connection.await;
     });
     for (length, status) in [(1000, Some(200)), (10_000, Some(200)), (70_000, None)] {
@@ -110,11 +110,11 @@ async fn a_head_over_http_2_is_no_longer_than_others() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_is_not_as_long_as_it_says_ends_the_connection() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    let mut client = scene.connect().await;
+async fn a_chunk_that_is_longer_than_declared_closes_the_connection() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    let mut client = fixture.connect().await;
     let head = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let smuggled = "3\r\nabcGET /other HTTP/1.1\r\nHost: a\r\n\r\n0\r\n\r\n";
     client
@@ -132,9 +132,9 @@ async fn a_chunk_that_is_not_as_long_as_it_says_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn whoever_takes_too_long_to_ask_is_let_go() {
-    let patience = Duration::from_millis(100);
-    let scene = Scene::impatient("HTTP", patience);
+async fn clients_that_take_too_long_to_send_a_request_are_disconnected() {
+    let timeout = Duration::from_millis(100);
+    let fixture = ResolverFixture::with_client_timeout("HTTP", timeout);
     for begun in [
         "",
         "P",
@@ -142,29 +142,29 @@ async fn whoever_takes_too_long_to_ask_is_let_go() {
         "G",
         "GET / HTTP/1.1\r\nHost: a\r\nX: ",
     ] {
-        let mut client = scene.connect().await;
+        let mut client = fixture.connect().await;
         client.write_all(begun.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        let read = tokio::time::timeout(STUCK, client.read_to_end(&mut answer));
+        let read = tokio::time::timeout(TEST_TIMEOUT, client.read_to_end(&mut answer));
         let _ = read.await.expect("never let go");
     }
-    let scene = Scene::impatient("TLS", patience);
-    assert_eq!(scene.say(b"").await, "");
-    assert_eq!(scene.woken(), 0);
+    let fixture = ResolverFixture::with_client_timeout("TLS", timeout);
+    assert_eq!(fixture.exchange(b"").await, "");
+    assert_eq!(fixture.wake_requests(), 0);
 }
 
 #[tokio::test]
-async fn a_drop_now_and_then_does_not_hold_a_connection_open() {
-    let scene = Scene::impatient("HTTP", Duration::from_millis(200));
-    let mut client = scene.connect().await;
+async fn single_bytes_do_not_keep_a_connection_open() {
+    let fixture = ResolverFixture::with_client_timeout("HTTP", Duration::from_millis(200));
+    let mut client = fixture.connect().await;
     client.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
     let drip = async {
         while client.write_all(b"a").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(STUCK, drip)
+    tokio::time::timeout(TEST_TIMEOUT, drip)
         .await
         .expect("never let go");
-    assert_eq!(scene.woken(), 0);
+    assert_eq!(fixture.wake_requests(), 0);
 }

@@ -1,4 +1,4 @@
-//! curl, over HTTP/1.1, HTTP/2 and TLS, against a service that sleeps.
+//! curl over HTTP/1.1, HTTP/2 and TLS, against a sleeping service.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -7,9 +7,9 @@ use tokio::{io::AsyncReadExt, io::AsyncWriteExt, net::TcpListener};
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use crate::{
+    fixture::ResolverFixture,
     pod::Pod,
-    programs::{program, said},
-    scene::Scene,
+    programs::{program, stdout_of},
 };
 
 const MARK: &str = "\n%{http_code} %{http_version}";
@@ -21,15 +21,15 @@ async fn curl_waits_for_a_pod_over_http_1_and_http_2() {
         return;
     };
     for (flag, version) in [("--http1.1", "1.1"), ("--http2-prior-knowledge", "2")] {
-        let scene = Scene::new("HTTP", &json!({}));
-        let pod = Pod::new(&scene.tasks).await;
-        let url = format!("http://{}/", scene.address);
-        let asked = said(&curl, ["-sS", flag, "-w", MARK, "-i", &url]);
+        let fixture = ResolverFixture::new("HTTP", &json!({}));
+        let pod = Pod::new(&fixture.tasks).await;
+        let url = format!("http://{}/", fixture.address);
+        let request = stdout_of(&curl, ["-sS", flag, "-w", MARK, "-i", &url]);
         let wake = async {
-            scene.holds(1).await;
-            scene.pods(&[pod.address]);
+            fixture.wait_until_held(1).await;
+            fixture.pods(&[pod.address]);
         };
-        let (answer, ()) = tokio::join!(asked, wake);
+        let (answer, ()) = tokio::join!(request, wake);
         assert!(
             answer.ends_with(&format!("hello\n200 {version}")),
             "{answer}"
@@ -56,13 +56,13 @@ async fn curl_uploads_to_a_service_that_sleeps_and_gets_every_byte_back() {
     std::fs::write(&sent, &bytes).unwrap();
     let body = format!("@{}", sent.display());
     let output = got.display().to_string();
-    // With a length curl waits to be told to go on; with chunks it does not know the length.
+    // With a length curl waits for 100 Continue; with chunks it does not send a length.
     for more in ["Expect: 100-continue", "Transfer-Encoding: chunked"] {
         for version in ["--http1.1", "--http2-prior-knowledge"] {
-            let scene = Scene::new("HTTP", &json!({}));
-            let pod = Pod::new(&scene.tasks).await;
-            let url = format!("http://{}/echo", scene.address);
-            let asked = said(
+            let fixture = ResolverFixture::new("HTTP", &json!({}));
+            let pod = Pod::new(&fixture.tasks).await;
+            let url = format!("http://{}/echo", fixture.address);
+            let request = stdout_of(
                 &curl,
                 [
                     "-sS",
@@ -77,10 +77,10 @@ async fn curl_uploads_to_a_service_that_sleeps_and_gets_every_byte_back() {
                 ],
             );
             let wake = async {
-                scene.holds(1).await;
-                scene.pods(&[pod.address]);
+                fixture.wait_until_held(1).await;
+                fixture.pods(&[pod.address]);
             };
-            tokio::join!(asked, wake);
+            tokio::join!(request, wake);
             assert!(std::fs::read(&got).unwrap() == bytes, "{more} {version}");
             assert_eq!(pod.requests.load(Ordering::SeqCst), 1);
         }
@@ -93,7 +93,7 @@ async fn curl_speaks_tls_with_the_pod_itself() {
     let Some(curl) = program(test, "NEAP_CURL") else {
         return;
     };
-    let scene = Scene::new("TLS", &json!({}));
+    let fixture = ResolverFixture::new("TLS", &json!({}));
     let name = "cart.example.com";
     let certified = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -110,26 +110,26 @@ async fn curl_speaks_tls_with_the_pod_itself() {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let pod = listener.local_addr().unwrap();
-    scene.tasks.spawn(async move {
+    fixture.tasks.spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut stream = acceptor.accept(stream).await.unwrap();
-        let mut asked = [0; 4096];
-        assert_ne!(stream.read(&mut asked).await.unwrap(), 0);
+        let mut request = [0; 4096];
+        assert_ne!(stream.read(&mut request).await.unwrap(), 0);
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecret";
         stream.write_all(answer).await.unwrap();
         stream.shutdown().await.unwrap();
     });
     let url = format!("https://{name}:443/");
-    let to = format!("{name}:443:{}", scene.address);
+    let to = format!("{name}:443:{}", fixture.address);
     let trusted = trusted.display().to_string();
-    let asked = said(
+    let request = stdout_of(
         &curl,
         ["-sS", "--cacert", &trusted, "--connect-to", &to, &url],
     );
     let wake = async {
-        scene.holds(1).await;
-        scene.pods(&[pod]);
+        fixture.wait_until_held(1).await;
+        fixture.pods(&[pod]);
     };
-    let (answer, ()) = tokio::join!(asked, wake);
+    let (answer, ()) = tokio::join!(request, wake);
     assert_eq!(answer, "secret");
 }

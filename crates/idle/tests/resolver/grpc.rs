@@ -1,4 +1,4 @@
-//! gRPC as tonic speaks it, in all four kinds of call, against a service that sleeps.
+//! gRPC with tonic, in all four kinds of call, against a sleeping service.
 
 use std::{convert::Infallible, net::SocketAddr, pin::Pin};
 
@@ -11,15 +11,15 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::mpsc};
 use tonic::{
     Code, Status, Streaming,
-    client::Grpc as Asking,
+    client::Grpc as GrpcClient,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    server::Grpc as Answering,
+    server::Grpc as GrpcServer,
     transport::{Channel, Endpoint},
 };
 
-use crate::scene::Scene;
+use crate::fixture::ResolverFixture;
 
-/// Messages are words.
+/// A codec whose messages are text.
 #[derive(Clone, Copy, Default)]
 struct Words;
 
@@ -55,8 +55,7 @@ impl Decoder for Words {
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<String>, Status> {
         let bytes = from.copy_to_bytes(from.remaining());
         let text = String::from_utf8(bytes.to_vec());
-        text.map(Some)
-            .map_err(|_| Status::internal("these are no words"))
+        text.map(Some).map_err(|_| Status::internal("not UTF-8"))
     }
 }
 
@@ -76,34 +75,34 @@ async fn joined(words: Streaming<String>) -> Result<String, Status> {
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<tonic::body::Body>, Infallible> {
-    let mut grpc = Answering::new(Words);
+    let mut grpc = GrpcServer::new(Words);
     let path = request.uri().path().to_owned();
     Ok(match path.as_str() {
         "/shop.Cart/One" => {
-            let one = tower::service_fn(|asked: tonic::Request<String>| async move {
-                let word = asked.into_inner();
-                if word == "nobody" {
-                    return Err(Status::not_found("nobody is here"));
+            let one = tower::service_fn(|request: tonic::Request<String>| async move {
+                let word = request.into_inner();
+                if word == "missing" {
+                    return Err(Status::not_found("no such word"));
                 }
                 Ok(tonic::Response::new(format!("hello {word}")))
             });
             grpc.unary(one, request).await
         }
         "/shop.Cart/Down" => {
-            let down = tower::service_fn(|asked: tonic::Request<String>| async move {
-                Ok::<_, Status>(tonic::Response::new(three(asked.get_ref())))
+            let down = tower::service_fn(|request: tonic::Request<String>| async move {
+                Ok::<_, Status>(tonic::Response::new(three(request.get_ref())))
             });
             grpc.server_streaming(down, request).await
         }
         "/shop.Cart/Up" => {
-            let up = tower::service_fn(|asked: tonic::Request<Streaming<String>>| async move {
-                joined(asked.into_inner()).await.map(tonic::Response::new)
+            let up = tower::service_fn(|request: tonic::Request<Streaming<String>>| async move {
+                joined(request.into_inner()).await.map(tonic::Response::new)
             });
             grpc.client_streaming(up, request).await
         }
         _ => {
-            let both = tower::service_fn(|asked: tonic::Request<Streaming<String>>| async move {
-                let words = asked.into_inner();
+            let both = tower::service_fn(|request: tonic::Request<Streaming<String>>| async move {
+                let words = request.into_inner();
                 let answers: Answers =
                     Box::pin(words.map(|word| word.map(|word| format!("hello {word}"))));
                 Ok::<_, Status>(tonic::Response::new(answers))
@@ -113,11 +112,11 @@ async fn answer(request: Request<Incoming>) -> Result<Response<tonic::body::Body
     })
 }
 
-async fn pod(scene: &Scene) -> SocketAddr {
+async fn pod(fixture: &ResolverFixture) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let tasks = scene.tasks.clone();
-    scene.tasks.spawn(async move {
+    let tasks = fixture.tasks.clone();
+    fixture.tasks.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
             let serve = server.serve_connection(TokioIo::new(stream), service_fn(answer));
@@ -129,10 +128,10 @@ async fn pod(scene: &Scene) -> SocketAddr {
     address
 }
 
-async fn client(scene: &Scene) -> Asking<Channel> {
-    let address = format!("http://{}", scene.address);
+async fn client(fixture: &ResolverFixture) -> GrpcClient<Channel> {
+    let address = format!("http://{}", fixture.address);
     let endpoint = Endpoint::from_shared(address).unwrap();
-    let mut grpc = Asking::new(endpoint.connect().await.unwrap());
+    let mut grpc = GrpcClient::new(endpoint.connect().await.unwrap());
     grpc.ready().await.unwrap();
     grpc
 }
@@ -141,60 +140,61 @@ fn path(method: &'static str) -> PathAndQuery {
     PathAndQuery::from_static(method)
 }
 
-/// One word, one answer.
-async fn one(mut client: Asking<Channel>) {
-    let asked = tonic::Request::new("you".to_owned());
-    let answer = client.unary(asked, path("/shop.Cart/One"), Words).await;
+/// A unary call.
+async fn one(mut client: GrpcClient<Channel>) {
+    let request = tonic::Request::new("you".to_owned());
+    let answer = client.unary(request, path("/shop.Cart/One"), Words).await;
     let answer = answer.unwrap();
     assert!(answer.metadata().contains_key("x-neaptide-cold-start"));
     assert_eq!(answer.into_inner(), "hello you");
 }
 
-/// One word, several answers.
-async fn down(mut client: Asking<Channel>) {
-    let asked = tonic::Request::new("word".to_owned());
+/// A server-streaming call.
+async fn down(mut client: GrpcClient<Channel>) {
+    let request = tonic::Request::new("word".to_owned());
     let path = path("/shop.Cart/Down");
-    let answer = client.server_streaming(asked, path, Words).await.unwrap();
+    let answer = client.server_streaming(request, path, Words).await.unwrap();
     let words = answer.into_inner().map(|word| word.unwrap());
     let words: Vec<_> = words.collect().await;
     assert_eq!(words, ["word: 1", "word: 2", "word: 3"]);
 }
 
-/// Several words, one answer.
-async fn up(mut client: Asking<Channel>) {
+/// A client-streaming call.
+async fn up(mut client: GrpcClient<Channel>) {
     // More than is read while a request is held.
     let long = "x".repeat(50_000);
     let words = stream::iter(["a".to_owned(), long.clone(), "b".to_owned()]);
-    let asked = tonic::Request::new(words);
+    let request = tonic::Request::new(words);
     let path = path("/shop.Cart/Up");
-    let answer = client.client_streaming(asked, path, Words).await;
+    let answer = client.client_streaming(request, path, Words).await;
     assert_eq!(answer.unwrap().into_inner(), format!("a {long} b"));
 }
 
-/// Each word is said only after the one before was answered.
-async fn both(mut client: Asking<Channel>) {
-    let (say, said) = mpsc::channel::<String>(1);
-    let next = |mut said: mpsc::Receiver<String>| async move { Some((said.recv().await?, said)) };
-    let asked = tonic::Request::new(stream::unfold(said, next));
-    say.send("first".to_owned()).await.unwrap();
+/// A bidirectional call; each word is sent only after the one before was answered.
+async fn both(mut client: GrpcClient<Channel>) {
+    let (send, words) = mpsc::channel::<String>(1);
+    let next =
+        |mut words: mpsc::Receiver<String>| async move { Some((words.recv().await?, words)) };
+    let request = tonic::Request::new(stream::unfold(words, next));
+    send.send("first".to_owned()).await.unwrap();
     let path = path("/shop.Cart/Both");
-    let answer = client.streaming(asked, path, Words).await;
+    let answer = client.streaming(request, path, Words).await;
     let mut answers = answer.unwrap().into_inner();
     for word in ["first", "second", "third"] {
         if word != "first" {
-            say.send(word.to_owned()).await.unwrap();
+            send.send(word.to_owned()).await.unwrap();
         }
         let answer = answers.message().await.unwrap().unwrap();
         assert_eq!(answer, format!("hello {word}"));
     }
-    drop(say);
+    drop(send);
     assert_eq!(answers.message().await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn every_kind_of_call_waits_and_is_answered() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let client = async || client(&scene).await;
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let client = async || client(&fixture).await;
     let calls = (
         one(client().await),
         down(client().await),
@@ -202,41 +202,41 @@ async fn every_kind_of_call_waits_and_is_answered() {
         both(client().await),
     );
     let wake = async {
-        scene.holds(4).await;
-        assert_eq!(scene.woken(), 1);
-        scene.pods(&[pod(&scene).await]);
+        fixture.wait_until_held(4).await;
+        assert_eq!(fixture.wake_requests(), 1);
+        fixture.pods(&[pod(&fixture).await]);
     };
     tokio::join!(calls.0, calls.1, calls.2, calls.3, wake);
 }
 
 #[tokio::test]
-async fn a_status_comes_through_and_one_that_waited_in_vain_may_be_tried_again() {
-    let scene = Scene::new("HTTP", &json!({"deadlineSeconds": 1}));
-    let mut grpc = client(&scene).await;
-    let asked = tonic::Request::new("you".to_owned());
-    let answer = grpc.unary::<_, String, _>(asked, path("/shop.Cart/One"), Words);
+async fn a_status_of_a_pod_is_forwarded_and_an_exceeded_deadline_may_be_retried() {
+    let fixture = ResolverFixture::new("HTTP", &json!({"deadlineSeconds": 1}));
+    let mut grpc = client(&fixture).await;
+    let request = tonic::Request::new("you".to_owned());
+    let answer = grpc.unary::<_, String, _>(request, path("/shop.Cart/One"), Words);
     let status = answer.await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
     let message = status.message();
     assert!(
-        message.starts_with("no pod of shop/cart was there in time"),
+        message.starts_with("no pod of shop/cart accepted the request in time"),
         "{message}"
     );
-    scene.pods(&[pod(&scene).await]);
+    fixture.pods(&[pod(&fixture).await]);
     grpc.ready().await.unwrap();
-    let asked = tonic::Request::new("nobody".to_owned());
-    let answer = grpc.unary::<_, String, _>(asked, path("/shop.Cart/One"), Words);
+    let request = tonic::Request::new("missing".to_owned());
+    let answer = grpc.unary::<_, String, _>(request, path("/shop.Cart/One"), Words);
     let status = answer.await.unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
-    assert_eq!(status.message(), "nobody is here");
+    assert_eq!(status.message(), "no such word");
 }
 
-/// A pod that takes calls, and then hangs or breaks off.
-async fn bad_pod(scene: &Scene, hangs: bool) -> SocketAddr {
+/// A pod that accepts calls, and then hangs or closes the connection.
+async fn bad_pod(fixture: &ResolverFixture, hangs: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let tasks = scene.tasks.clone();
-    scene.tasks.spawn(async move {
+    let tasks = fixture.tasks.clone();
+    fixture.tasks.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let answer = service_fn(move |_: Request<Incoming>| async move {
                 if hangs {
@@ -255,13 +255,13 @@ async fn bad_pod(scene: &Scene, hangs: bool) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_call_that_a_pod_may_have_done_is_not_said_to_be_worth_another_try() {
+async fn a_call_that_a_pod_may_have_processed_is_not_marked_as_retryable() {
     for (hangs, code) in [(true, Code::DeadlineExceeded), (false, Code::Unknown)] {
-        let scene = Scene::new("HTTP", &json!({"deadlineSeconds": 1}));
-        scene.pods(&[bad_pod(&scene, hangs).await]);
-        let mut grpc = client(&scene).await;
-        let asked = tonic::Request::new("you".to_owned());
-        let answer = grpc.unary::<_, String, _>(asked, path("/shop.Cart/One"), Words);
+        let fixture = ResolverFixture::new("HTTP", &json!({"deadlineSeconds": 1}));
+        fixture.pods(&[bad_pod(&fixture, hangs).await]);
+        let mut grpc = client(&fixture).await;
+        let request = tonic::Request::new("you".to_owned());
+        let answer = grpc.unary::<_, String, _>(request, path("/shop.Cart/One"), Words);
         let status = answer.await.unwrap_err();
         assert_eq!(status.code(), code, "{status:?}");
     }

@@ -1,36 +1,39 @@
-//! h2load, which asks much at once.
+//! h2load, which sends many requests at once.
 
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
 use crate::{
+    fixture::{ResolverFixture, until},
     pod::Pod,
-    programs::{program, said},
-    scene::{Scene, until},
+    programs::{program, stdout_of},
 };
 
-/// Asks for a service that sleeps, and counts on both sides.
+/// Sends requests to a sleeping service, and counts them on both sides.
 async fn load(test: &str, arguments: &[&str], requests: usize) {
     let Some(h2load) = program(test, "NEAP_H2LOAD") else {
         return;
     };
-    let scene = Scene::new("HTTP", &json!({"queue": {"perPod": 20}}));
-    let pods = [Pod::new(&scene.tasks).await, Pod::new(&scene.tasks).await];
-    let url = format!("http://{}/", scene.address);
+    let fixture = ResolverFixture::new("HTTP", &json!({"queue": {"perPod": 20}}));
+    let pods = [
+        Pod::new(&fixture.tasks).await,
+        Pod::new(&fixture.tasks).await,
+    ];
+    let url = format!("http://{}/", fixture.address);
     let count = requests.to_string();
     let arguments = arguments.iter().copied();
-    let asked = said(&h2load, arguments.chain(["-n", &count, &url]));
+    let request = stdout_of(&h2load, arguments.chain(["-n", &count, &url]));
     let wake = async {
-        until(|| scene.held() >= 50).await;
-        scene.pods(&[pods[0].address, pods[1].address]);
+        until(|| fixture.held() >= 50).await;
+        fixture.pods(&[pods[0].address, pods[1].address]);
     };
-    let (answer, ()) = tokio::join!(asked, wake);
+    let (answer, ()) = tokio::join!(request, wake);
     let all = format!("{requests} done, {requests} succeeded, 0 failed, 0 errored, 0 timeout");
     assert!(answer.contains(&all), "{answer}");
     let seen = pods.map(|pod| pod.requests.load(Ordering::SeqCst));
     assert_eq!(seen.iter().sum::<usize>(), requests);
-    assert_eq!(scene.woken(), 1);
+    assert_eq!(fixture.wake_requests(), 1);
 }
 
 #[tokio::test]

@@ -11,14 +11,14 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::{
+    fixture::ResolverFixture,
     pod::{Body, Pod},
-    scene::Scene,
 };
 
-async fn client(scene: &Scene) -> SendRequest<Body> {
-    let stream = TokioIo::new(scene.connect().await);
+async fn client(fixture: &ResolverFixture) -> SendRequest<Body> {
+    let stream = TokioIo::new(fixture.connect().await);
     let (sender, connection) = handshake(TokioExecutor::new(), stream).await.unwrap();
-    scene.tasks.spawn(async move {
+    fixture.tasks.spawn(async move {
         let _ = connection.await;
     });
     sender
@@ -29,11 +29,11 @@ fn none() -> Body {
 }
 
 #[tokio::test]
-async fn many_requests_are_held_over_one_connection_and_trailers_come_through() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    let sender = client(&scene).await;
-    let asked = (0..50).map(|_| {
+async fn many_requests_are_held_over_one_connection_and_trailers_are_forwarded() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    let sender = client(&fixture).await;
+    let request = (0..50).map(|_| {
         let mut sender = sender.clone();
         async move {
             let request = Request::get("http://shop.example.com/trailers")
@@ -54,38 +54,38 @@ async fn many_requests_are_held_over_one_connection_and_trailers_come_through() 
         }
     });
     let wake = async {
-        scene.holds(50).await;
-        scene.pods(&[pod.address]);
+        fixture.wait_until_held(50).await;
+        fixture.pods(&[pod.address]);
     };
-    tokio::join!(join_all(asked), wake);
+    tokio::join!(join_all(request), wake);
     assert_eq!(pod.requests.load(Ordering::SeqCst), 50);
     assert_eq!(pod.connections.load(Ordering::SeqCst), 1);
-    assert_eq!(scene.woken(), 1);
+    assert_eq!(fixture.wake_requests(), 1);
 }
 
 #[tokio::test]
-async fn both_sides_may_speak_at_once() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    let mut sender = client(&scene).await;
-    let (say, said) = mpsc::channel::<&'static str>(4);
-    let said = stream::unfold(said, |mut said| async move {
-        let word = said.recv().await?;
-        Some((Ok(Frame::data(Bytes::from_static(word.as_bytes()))), said))
+async fn both_sides_may_send_at_once() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    let mut sender = client(&fixture).await;
+    let (send, words) = mpsc::channel::<&'static str>(4);
+    let frames = stream::unfold(words, |mut words| async move {
+        let word = words.recv().await?;
+        Some((Ok(Frame::data(Bytes::from_static(word.as_bytes()))), words))
     });
-    let body = BoxBody::new(StreamBody::new(said));
+    let body = BoxBody::new(StreamBody::new(frames));
     let request = Request::post("http://shop.example.com/echo")
         .body(body)
         .unwrap();
     let mut response = sender.send_request(request).await.unwrap();
     for word in ["ping", "pong", "bye!"] {
-        say.send(word).await.unwrap();
+        send.send(word).await.unwrap();
         let frame = response.body_mut().frame().await.unwrap().unwrap();
         assert_eq!(frame.into_data().unwrap(), word);
     }
-    drop(say);
-    // The end may come with a frame that has nothing in it.
+    drop(send);
+    // The end may come with an empty frame.
     let mut rest = 0;
     while let Some(frame) = response.body_mut().frame().await {
         rest += frame.unwrap().into_data().unwrap().len();
@@ -94,16 +94,16 @@ async fn both_sides_may_speak_at_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_is_held_no_longer() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let mut sender = client(&scene).await;
+async fn a_cancelled_request_is_no_longer_held() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let mut sender = client(&fixture).await;
     let request = Request::get("http://shop.example.com/")
         .body(none())
         .unwrap();
-    let asked = sender.send_request(request);
+    let response = sender.send_request(request);
     tokio::select! {
-        _ = asked => panic!("nobody is there to answer"),
-        () = scene.holds(1) => {}
+        _ = response => panic!("there is no pod to answer"),
+        () = fixture.wait_until_held(1) => {}
     }
-    scene.holds(0).await;
+    fixture.wait_until_held(0).await;
 }

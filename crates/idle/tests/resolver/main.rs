@@ -1,26 +1,26 @@
-//! The path of a connection through a resolver, over real sockets.
+//! A resolver over real sockets, from the client's connection to the pod.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bad_input;
 mod bad_pods;
-mod crowd;
+mod component;
 mod curl;
-mod early;
-mod end;
+mod early_body;
+mod fixture;
 mod grpc;
 mod h2load;
 mod http1;
 mod http2;
+mod idle_connections;
 mod listeners;
 mod metrics;
 mod past_deadline;
 mod pod;
 mod postgres;
 mod programs;
-mod scene;
+mod retries;
 mod shared_port;
+mod shutdown;
 mod streams;
 mod tcp;
-mod unsent;
-mod whole;

@@ -1,35 +1,35 @@
-//! What can be seen of a resolver from outside.
+//! The metrics of a resolver.
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
+    fixture::{ResolverFixture, until},
     pod::Pod,
-    scene::{Scene, until},
 };
 
-const ASKED: &[u8] = b"GET /a/b?c=d HTTP/1.1\r\nHost: cart.shop.svc\r\nConnection: close\r\n\r\n";
+const REQUEST: &[u8] = b"GET /a/b?c=d HTTP/1.1\r\nHost: cart.shop.svc\r\nConnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn numbers_of_the_original_are_there_without_what_clients_choose() {
-    let scene = Scene::shared("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
+async fn kubeelasti_metrics_exist_without_client_controlled_labels() {
+    let fixture = ResolverFixture::shared("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
     let wake = async {
-        scene.holds(1).await;
-        let text = scene.telemetry.text();
+        fixture.wait_until_held(1).await;
+        let text = fixture.telemetry.text();
         for line in [
             "elasti_resolver_queued_count{source=\"cart\",namespace=\"shop\"} 1",
             "neaptide_idle_held 1",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");
         }
-        scene.pods(&[pod.address]);
+        fixture.pods(&[pod.address]);
     };
-    tokio::join!(scene.say(ASKED), wake);
-    scene
-        .say(b"GET / HTTP/1.1\r\nHost: nobody\r\nConnection: close\r\n\r\n")
+    tokio::join!(fixture.exchange(REQUEST), wake);
+    fixture
+        .exchange(b"GET / HTTP/1.1\r\nHost: elsewhere\r\nConnection: close\r\n\r\n")
         .await;
-    let text = scene.telemetry.text();
+    let text = fixture.telemetry.text();
     for line in [
         "elasti_resolver_incoming_requests_count{source=\"cart\"",
         "namespace=\"shop\",method=\"GET\",requestURI=\"\",status=\"OK\",error=\"\"} 1",
@@ -43,72 +43,76 @@ async fn numbers_of_the_original_are_there_without_what_clients_choose() {
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
-    assert!(!text.contains("nobody") && !text.contains("/a/b"), "{text}");
+    assert!(
+        !text.contains("elsewhere\"") && !text.contains("/a/b"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
-async fn what_clients_choose_is_shown_to_those_who_ask_for_it() {
-    let scene = Scene::shared_unbounded();
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    scene.say(ASKED).await;
-    let text = scene.telemetry.text();
+async fn client_controlled_labels_can_be_enabled() {
+    let fixture = ResolverFixture::shared_unbounded();
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    fixture.exchange(REQUEST).await;
+    let text = fixture.telemetry.text();
     assert!(text.contains("requestURI=\"/a/b\""), "{text}");
     assert!(text.contains("hostHeader=\"cart.shop.svc\""), "{text}");
 }
 
 #[tokio::test]
-async fn a_service_that_is_gone_is_no_longer_counted() {
-    let scene = Scene::shared("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    scene.say(ASKED).await;
-    assert!(scene.telemetry.text().contains("source=\"cart\""));
+async fn the_series_of_a_removed_service_end() {
+    let fixture = ResolverFixture::shared("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    fixture.exchange(REQUEST).await;
+    assert!(fixture.telemetry.text().contains("source=\"cart\""));
     let stop = tokio_util::sync::CancellationToken::new();
-    let follow = neap_idle::resolver::listen::follow(scene.resolver.clone(), stop.clone());
-    scene.forget();
-    scene.tasks.spawn(follow);
-    until(|| !scene.telemetry.text().contains("source=\"cart\"")).await;
+    let follow = neap_idle::resolver::listeners::run(fixture.resolver.clone(), stop.clone());
+    fixture.remove_service();
+    fixture.tasks.spawn(follow);
+    until(|| !fixture.telemetry.text().contains("source=\"cart\"")).await;
     stop.cancel();
 }
 
 #[tokio::test]
-async fn what_is_malformed_is_counted() {
-    let scene = Scene::new("HTTP", &json!({}));
-    scene.say(b"GET / HTTP/1.1\nHost: a\n\n").await;
-    scene.say(b"no request at all\r\n\r\n").await;
-    refused(&scene, "BadRequest", 2).await;
+async fn malformed_requests_are_counted() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    fixture.exchange(b"GET / HTTP/1.1\nHost: a\n\n").await;
+    fixture.exchange(b"no request at all\r\n\r\n").await;
+    refused(&fixture, "BadRequest", 2).await;
 }
 
 #[tokio::test]
-async fn what_is_slow_is_counted() {
-    // However slow the machine is, these are slower: they never say the rest.
-    let scene = Scene::impatient("HTTP", std::time::Duration::from_millis(50));
-    scene.say(b"GET / HTTP/1.1\r\n").await;
-    scene.say(b"").await;
-    refused(&scene, "TooSlow", 2).await;
+async fn slow_clients_are_counted() {
+    // Independent of the speed of the machine: these requests are never completed.
+    let fixture =
+        ResolverFixture::with_client_timeout("HTTP", std::time::Duration::from_millis(50));
+    fixture.exchange(b"GET / HTTP/1.1\r\n").await;
+    fixture.exchange(b"").await;
+    refused(&fixture, "TooSlow", 2).await;
 }
 
 #[tokio::test]
-async fn who_leaves_in_the_middle_of_a_body_is_counted_and_nonsense_only_once() {
-    let scene = Scene::new("HTTP", &json!({}));
+async fn a_client_that_leaves_in_the_middle_of_a_body_is_counted_and_a_malformed_body_only_once() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
     let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let mut client = scene.connect().await;
+    let mut client = fixture.connect().await;
     client.write_all(head.as_bytes()).await.unwrap();
-    scene.holds(1).await;
+    fixture.wait_until_held(1).await;
     client.write_all(b"4\r\nab").await.unwrap();
     drop(client);
-    refused(&scene, "ClientLeft", 1).await;
-    let mut client = scene.connect().await;
+    refused(&fixture, "ClientLeft", 1).await;
+    let mut client = fixture.connect().await;
     client.write_all(head.as_bytes()).await.unwrap();
-    scene.holds(1).await;
+    fixture.wait_until_held(1).await;
     client.write_all(b"nonsense\r\n").await.unwrap();
-    refused(&scene, "BadRequest", 1).await;
-    refused(&scene, "ClientLeft", 1).await;
+    refused(&fixture, "BadRequest", 1).await;
+    refused(&fixture, "ClientLeft", 1).await;
 }
 
-async fn refused(scene: &Scene, reason: &str, count: usize) {
+async fn refused(fixture: &ResolverFixture, reason: &str, count: usize) {
     let labels = format!("{{protocol=\"http\",reason=\"{reason}\"}}");
     let line = format!("neaptide_idle_refused_total{labels} {count}\n");
-    until(|| scene.telemetry.text().contains(&line)).await;
+    until(|| fixture.telemetry.text().contains(&line)).await;
 }

@@ -1,4 +1,4 @@
-//! Pods that tests make.
+//! Pods as HTTP servers of the test.
 
 use std::{
     convert::Infallible,
@@ -30,7 +30,7 @@ pub(crate) struct Pod {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
     pub(crate) requests: Arc<AtomicUsize>,
-    /// What is sent here comes out of `/events`.
+    /// The source of `/events`.
     pub(crate) events: mpsc::Sender<&'static str>,
 }
 
@@ -61,8 +61,8 @@ impl Pod {
         pod
     }
 
-    /// Serves what was accepted elsewhere.
-    pub(crate) async fn take(&self, stream: TcpStream) {
+    /// Serves a connection that another listener accepted.
+    pub(crate) async fn serve_accepted(&self, stream: TcpStream) {
         let (_, told) = mpsc::channel(1);
         self.connections.fetch_add(1, Ordering::SeqCst);
         self.clone().serve(stream, Arc::new(Mutex::new(told))).await;
@@ -84,7 +84,7 @@ fn answer(request: Request<Incoming>, events: Events) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let (head, body) = request.into_parts();
     let (status, body) = match path.as_str() {
-        // What comes in goes out as it comes, trailers and all.
+        // Streams the body back, with its trailers.
         "/echo" => (StatusCode::OK, body.boxed()),
         "/trailers" => {
             let trailers = HeaderMap::from_iter([(

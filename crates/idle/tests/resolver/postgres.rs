@@ -1,4 +1,4 @@
-//! psql, which wakes a real PostgreSQL: raw TCP, where both sides speak as they please.
+//! psql, which wakes a real PostgreSQL over raw TCP.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -13,14 +13,14 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    programs::{output, programs, said},
-    scene::{STUCK, Scene},
+    fixture::{ResolverFixture, TEST_TIMEOUT},
+    programs::{output, programs, stdout_of},
 };
 
-/// Nobody in particular: PostgreSQL does not run as the administrator.
-const NOBODY: u32 = 65534;
+/// PostgreSQL refuses to run as root, so tests that run as root use this user.
+const UNPRIVILEGED_UID: u32 = 65534;
 
-/// A database that does not run yet.
+/// A database that is initialised and not started.
 struct Database {
     postgres: PathBuf,
     folder: TempDir,
@@ -43,7 +43,12 @@ impl Database {
     fn made_by(initdb: &PathBuf, postgres: PathBuf) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if geteuid().is_root() {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(
+                folder.path(),
+                Some(UNPRIVILEGED_UID),
+                Some(UNPRIVILEGED_UID),
+            )
+            .unwrap();
         }
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let database = Self {
@@ -66,12 +71,12 @@ impl Database {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).env("LC_ALL", "C");
         if geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED_UID).gid(UNPRIVILEGED_UID);
         }
         command
     }
 
-    /// Starts it, and waits until it answers.
+    /// Starts the database, and waits until it answers.
     async fn start(&self, psql: &PathBuf) -> Running {
         let port = self.address.port().to_string();
         let child = self
@@ -94,7 +99,7 @@ impl Database {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(STUCK, answers)
+        tokio::time::timeout(TEST_TIMEOUT, answers)
             .await
             .expect("no start");
         running
@@ -109,10 +114,10 @@ async fn psql_wakes_a_database_and_gets_its_answer() {
         return;
     };
     let database = Database::made_by(&initdb, postgres);
-    let scene = Scene::new("TCP", &json!({}));
-    let port = scene.address.port();
+    let fixture = ResolverFixture::new("TCP", &json!({}));
+    let port = fixture.address.port();
     let place = format!("host=127.0.0.1 port={port} user=postgres connect_timeout=120");
-    // It asks for TLS first and does without when told that there is none.
+    // It requests TLS first, and continues without it if the server has none.
     let query = |query: &str| {
         let arguments = [
             "-X",
@@ -126,13 +131,13 @@ async fn psql_wakes_a_database_and_gets_its_answer() {
         ];
         let arguments = arguments.map(str::to_owned);
         let psql = psql.clone();
-        async move { said(&psql, arguments).await }
+        async move { stdout_of(&psql, arguments).await }
     };
     let wake = async {
-        scene.holds(1).await;
-        assert_eq!(scene.woken(), 1);
+        fixture.wait_until_held(1).await;
+        assert_eq!(fixture.wake_requests(), 1);
         let running = database.start(&psql).await;
-        scene.pods(&[database.address]);
+        fixture.pods(&[database.address]);
         running
     };
     let (answer, _running) = tokio::join!(query("select 40 + 2"), wake);
@@ -140,8 +145,8 @@ async fn psql_wakes_a_database_and_gets_its_answer() {
     let sum =
         query("select sum(n), md5(string_agg(n::text, ',')) from generate_series(1, 100000) n");
     assert!(sum.await.starts_with("5000050000|"));
-    // Much comes back, and it is all there.
+    // A large result is complete.
     let rows = query("select n, repeat('x', 100) from generate_series(1, 50000) n").await;
     assert_eq!(rows.lines().count(), 50000);
-    assert_eq!(scene.woken(), 1);
+    assert_eq!(fixture.wake_requests(), 1);
 }

@@ -1,16 +1,15 @@
 //! Programs that `cargo xtask test` found or fetched.
 //!
-//! A test that needs one and has none says so in the file that `NEAP_SKIPS` names, so that it is
-//! counted as skipped.
+//! A test without its program records that in the file of `NEAP_SKIPS`, so that it counts as skipped.
 
 use std::{ffi::OsStr, path::PathBuf, process::Output};
 
 pub(crate) use neap_load::skip::skipped;
 use tokio::process::Command;
 
-use crate::scene::STUCK;
+use crate::fixture::TEST_TIMEOUT;
 
-/// The program that `variable` names; `None`, and a word about it, if there is none.
+/// The program that `variable` names. Without one, `None`, and the test counts as skipped.
 pub(crate) fn program(test: &str, variable: &str) -> Option<PathBuf> {
     let found = std::env::var_os(variable).map(PathBuf::from);
     if found.is_none() {
@@ -22,7 +21,7 @@ pub(crate) fn program(test: &str, variable: &str) -> Option<PathBuf> {
     found
 }
 
-/// All programs that `variables` name, or none and one word about it.
+/// The programs that `variables` name. If one is missing, `None`, and the test counts as skipped.
 pub(crate) fn programs<const N: usize>(test: &str, variables: [&str; N]) -> Option<[PathBuf; N]> {
     let lacking = variables
         .iter()
@@ -33,27 +32,27 @@ pub(crate) fn programs<const N: usize>(test: &str, variables: [&str; N]) -> Opti
     Some(variables.map(|name| std::env::var_os(name).unwrap().into()))
 }
 
-/// What a program says until it ends.
+/// Runs a program to its end.
 pub(crate) async fn output(
     program: &PathBuf,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).kill_on_drop(true);
-    let output = tokio::time::timeout(STUCK, command.output()).await;
+    let output = tokio::time::timeout(TEST_TIMEOUT, command.output()).await;
     output.expect("no end").unwrap()
 }
 
-/// The same, of a program that must not fail.
-pub(crate) async fn said(
+/// The output of a program that must not fail.
+pub(crate) async fn stdout_of(
     program: &PathBuf,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> String {
     let output = output(program, arguments).await;
-    let (said, error) = (
+    let (stdout, stderr) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    assert!(output.status.success(), "{said}\n{error}");
-    said.into_owned()
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    stdout.into_owned()
 }

@@ -5,15 +5,15 @@ use tokio::{
 };
 
 use crate::{
+    fixture::{ResolverFixture, TEST_TIMEOUT, read_until},
     pod::Pod,
-    scene::{STUCK, Scene, read_until},
 };
 
 #[tokio::test]
-async fn a_service_is_known_by_its_own_name_only() {
-    let scene = Scene::shared("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
+async fn only_the_hosts_of_a_service_reach_it() {
+    let fixture = ResolverFixture::shared("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
     for (host, status) in [
         ("cart.shop", 200),
         ("cart.shop.svc:80", 200),
@@ -24,31 +24,31 @@ async fn a_service_is_known_by_its_own_name_only() {
         ("api.example.com", 404),
         ("cart", 404),
     ] {
-        let asked = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        let answer = scene.say(asked.as_bytes()).await;
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = fixture.exchange(request.as_bytes()).await;
         let expected = format!("HTTP/1.1 {status} ");
         assert!(answer.starts_with(&expected), "{host}: {answer}");
     }
-    assert_eq!(scene.woken(), 0);
+    assert_eq!(fixture.wake_requests(), 0);
 }
 
 #[tokio::test]
-async fn whom_another_operator_has_led_here_is_held_until_ours_has_looked_at_the_service() {
-    let scene = Scene::shared("HTTP", &json!({}));
-    scene.unclaimed();
-    let asked = b"GET / HTTP/1.1\r\nHost: cart.shop\r\nConnection: close\r\n\r\n";
-    let answered = scene.say(asked);
-    let pod = Pod::new(&scene.tasks).await;
-    let looked_at = async {
-        scene.holds(1).await;
-        scene.pods(&[pod.address]);
+async fn a_request_for_an_unreconciled_service_is_held_until_it_is_reconciled() {
+    let fixture = ResolverFixture::shared("HTTP", &json!({}));
+    fixture.unreconciled();
+    let request = b"GET / HTTP/1.1\r\nHost: cart.shop\r\nConnection: close\r\n\r\n";
+    let answered = fixture.exchange(request);
+    let pod = Pod::new(&fixture.tasks).await;
+    let reconciled = async {
+        fixture.wait_until_held(1).await;
+        fixture.pods(&[pod.address]);
     };
-    let (answer, ()) = tokio::join!(answered, looked_at);
+    let (answer, ()) = tokio::join!(answered, reconciled);
     assert!(answer.ends_with("hello"), "{answer}");
-    assert_eq!(scene.woken(), 1);
+    assert_eq!(fixture.wake_requests(), 1);
 }
 
-/// The first message of a client of TLS, which names whom it means.
+/// A ClientHello with a server name.
 fn hello(name: &str) -> Vec<u8> {
     let length = name.len() as u8;
     let mut body = vec![3, 3];
@@ -76,17 +76,17 @@ fn hello(name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_client_of_tls_is_led_by_the_name_that_it_says_and_nothing_of_it_is_changed() {
-    let scene = Scene::shared("TLS", &json!({}));
+async fn tls_is_routed_by_server_name_and_forwarded_unchanged() {
+    let fixture = ResolverFixture::shared("TLS", &json!({}));
     let hello = hello("cart.shop.svc.cluster.local");
-    let mut client = scene.connect().await;
+    let mut client = fixture.connect().await;
     // It comes in two pieces.
     let (first, rest) = hello.split_at(20);
     client.write_all(first).await.unwrap();
     client.write_all(rest).await.unwrap();
-    scene.holds(1).await;
+    fixture.wait_until_held(1).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    scene.pods(&[listener.local_addr().unwrap()]);
+    fixture.pods(&[listener.local_addr().unwrap()]);
     let (mut pod, _) = listener.accept().await.unwrap();
     assert_eq!(read_bytes(&mut pod, hello.len()).await, hello);
     pod.write_all(b"and back").await.unwrap();
@@ -94,20 +94,22 @@ async fn a_client_of_tls_is_led_by_the_name_that_it_says_and_nothing_of_it_is_ch
 }
 
 #[tokio::test]
-async fn a_client_of_tls_that_means_somebody_else_is_let_go() {
-    let scene = Scene::shared("TLS", &json!({}));
-    let mut client = scene.connect().await;
+async fn a_tls_client_with_an_unknown_server_name_is_disconnected() {
+    let fixture = ResolverFixture::shared("TLS", &json!({}));
+    let mut client = fixture.connect().await;
     client.write_all(&hello("shop.example.com")).await.unwrap();
     assert_eq!(read_bytes(&mut client, 1).await, b"");
-    assert_eq!(scene.woken(), 0);
+    assert_eq!(fixture.wake_requests(), 0);
 }
 
-/// So many bytes, or as many as come before the end.
+/// `count` bytes, or fewer if the stream ends before.
 async fn read_bytes(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut read = Vec::new();
     let mut stream = stream.take(count as u64);
     let reading = stream.read_to_end(&mut read);
-    // One that is reset has ended as well.
-    let _ = tokio::time::timeout(STUCK, reading).await.expect("no end");
+    // A reset also ends the stream.
+    let _ = tokio::time::timeout(TEST_TIMEOUT, reading)
+        .await
+        .expect("no end");
     read
 }

@@ -4,21 +4,21 @@ use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_tungstenite::{accept_async, client_async, tungstenite::Message};
 
 use crate::{
+    fixture::{ResolverFixture, TEST_TIMEOUT, read_until},
     pod::Pod,
-    scene::{STUCK, Scene, read_until},
 };
 
 #[tokio::test]
 async fn events_arrive_one_by_one_as_they_happen() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    let mut client = scene.connect().await;
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    let mut client = fixture.connect().await;
     client
         .write_all(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n")
         .await
         .unwrap();
-    // The next is sent only after the one before was seen.
+    // Each event is sent only after the one before arrived.
     for event in ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"] {
         pod.events.send(event).await.unwrap();
         read_until(&mut client, event).await;
@@ -27,10 +27,10 @@ async fn events_arrive_one_by_one_as_they_happen() {
 
 #[tokio::test]
 async fn a_body_is_echoed_while_it_is_sent() {
-    let scene = Scene::new("HTTP", &json!({}));
-    let pod = Pod::new(&scene.tasks).await;
-    scene.pods(&[pod.address]);
-    let mut client = scene.connect().await;
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
+    let pod = Pod::new(&fixture.tasks).await;
+    fixture.pods(&[pod.address]);
+    let mut client = fixture.connect().await;
     let head = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.write_all(head).await.unwrap();
     for part in ["one", "two", "six"] {
@@ -43,11 +43,11 @@ async fn a_body_is_echoed_while_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_web_socket_is_held_and_then_carried_both_ways() {
-    let scene = Scene::new("HTTP", &json!({}));
+async fn a_web_socket_is_held_and_then_forwarded_both_ways() {
+    let fixture = ResolverFixture::new("HTTP", &json!({}));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    scene.tasks.spawn(async move {
+    fixture.tasks.spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = accept_async(stream).await.unwrap();
         socket.send(Message::text("welcome")).await.unwrap();
@@ -57,11 +57,11 @@ async fn a_web_socket_is_held_and_then_carried_both_ways() {
             }
         }
     });
-    let stream = scene.connect().await;
+    let stream = fixture.connect().await;
     let client = client_async("ws://shop.example.com/chat", stream);
     let wake = async {
-        scene.holds(1).await;
-        scene.pods(&[address]);
+        fixture.wait_until_held(1).await;
+        fixture.pods(&[address]);
     };
     let (client, ()) = tokio::join!(client, wake);
     let (mut client, response) = client.unwrap();
@@ -69,12 +69,14 @@ async fn a_web_socket_is_held_and_then_carried_both_ways() {
     let talk = async {
         let next = client.next().await.unwrap().unwrap();
         assert_eq!(next, Message::text("welcome"));
-        // Bytes that are no HTTP at all, among them bare line feeds.
+        // Bytes that are not HTTP, with bare line feeds.
         let text = "a\nb\n\n".repeat(20_000);
         client.send(Message::text(text.clone())).await.unwrap();
         assert_eq!(client.next().await.unwrap().unwrap(), Message::text(text));
         client.close(None).await.unwrap();
         while client.next().await.is_some() {}
     };
-    tokio::time::timeout(STUCK, talk).await.expect("no end");
+    tokio::time::timeout(TEST_TIMEOUT, talk)
+        .await
+        .expect("no end");
 }

@@ -1,63 +1,63 @@
-//! Where an object is not yet as it should be.
+//! The fields in which a live object differs from the desired one.
 
 use serde_json::Value;
 
-/// By these an item of a list is known, in this order, if every item has it.
-const KEYS: [&str; 4] = ["name", "key", "type", "port"];
+/// Fields that identify the items of a list, in order of preference; used if every item has it.
+const ITEM_KEYS: [&str; 4] = ["name", "key", "type", "port"];
 
-/// The paths at which `live` lacks what `wanted` says. What `wanted` does not speak of, such as
-/// defaults and fields of others, is no difference.
-pub fn differences(wanted: &Value, live: &Value) -> Vec<String> {
+/// The paths at which `live` differs from `desired`. Fields that `desired` does not have, such as
+/// defaults and fields of other managers, are not compared.
+pub fn differences(desired: &Value, live: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    compare(wanted, live, &mut String::new(), &mut found);
+    compare(desired, live, &mut String::new(), &mut found);
     found
 }
 
-fn compare(wanted: &Value, live: &Value, path: &mut String, found: &mut Vec<String>) {
-    match (wanted, live) {
-        (Value::Object(wanted), Value::Object(live)) => {
-            for (name, wanted) in wanted {
+fn compare(desired: &Value, live: &Value, path: &mut String, found: &mut Vec<String>) {
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => {
+            for (name, desired) in desired {
                 let inner = live.get(name).unwrap_or(&Value::Null);
-                below(path, name, |path| compare(wanted, inner, path, found));
+                at_field(path, name, |path| compare(desired, inner, path, found));
             }
         }
-        (Value::Array(wanted), Value::Array(live)) => lists(wanted, live, path, found),
-        // Nothing is as good as an empty map or list.
-        (wanted, Value::Null) if is_empty(wanted) => {}
-        _ if wanted == live => {}
+        (Value::Array(desired), Value::Array(live)) => compare_lists(desired, live, path, found),
+        // An absent field equals an empty map or list.
+        (desired, Value::Null) if is_empty(desired) => {}
+        _ if desired == live => {}
         _ => found.push(path.clone()),
     }
 }
 
-fn lists(wanted: &[Value], live: &[Value], path: &mut String, found: &mut Vec<String>) {
-    if wanted.len() != live.len() {
+fn compare_lists(desired: &[Value], live: &[Value], path: &mut String, found: &mut Vec<String>) {
+    if desired.len() != live.len() {
         found.push(path.clone());
         return;
     }
     let has = |items: &[Value], key: &str| items.iter().all(|item| item.get(key).is_some());
-    let key = KEYS
+    let key = ITEM_KEYS
         .into_iter()
-        .find(|key| has(wanted, key) && has(live, key));
-    for (at, wanted) in wanted.iter().enumerate() {
-        let same = |live: &&Value| key.is_some_and(|key| live[key] == wanted[key]);
+        .find(|key| has(desired, key) && has(live, key));
+    for (at, desired) in desired.iter().enumerate() {
+        let same = |live: &&Value| key.is_some_and(|key| live[key] == desired[key]);
         let other = match key {
             Some(_) => live.iter().find(same),
             None => live.get(at),
         };
         let other = other.unwrap_or(&Value::Null);
-        below(path, &at.to_string(), |path| {
-            compare(wanted, other, path, found);
+        at_field(path, &at.to_string(), |path| {
+            compare(desired, other, path, found);
         });
     }
 }
 
-fn below(path: &mut String, name: &str, look: impl FnOnce(&mut String)) {
+fn at_field(path: &mut String, name: &str, visit: impl FnOnce(&mut String)) {
     let length = path.len();
     if length > 0 {
         path.push('.');
     }
     path.push_str(name);
-    look(path);
+    visit(path);
     path.truncate(length);
 }
 

@@ -1,20 +1,20 @@
-//! Changes of a few fields in objects that are somebody else's.
+//! Merge patches of a few fields in objects that other controllers or users own.
 
 use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Error, Hand, Kind, hand::noted};
+use super::{Error, ResourceKind, Writer, writer::await_write};
 use crate::key::Key;
 
-impl Hand {
-    /// Merges `change` into the very object that was `seen`, or into a part of it such as `scale`. If
-    /// what was seen has a version, only while it is still that one: whoever decides by what is there
-    /// gives it, whoever would decide the same in any case leaves it out.
+impl Writer {
+    /// Merges `change` into the object that was read as `seen`, or into a subresource such as `scale`.
+    /// If `seen` has a resource version, the write is refused when the object has changed since: set
+    /// it if the decision depends on the object's state, and leave it out otherwise.
     pub async fn merge(
         &self,
-        kind: &Kind,
+        kind: &ResourceKind,
         seen: &ObjectMeta,
-        part: Option<&str>,
+        subresource: Option<&str>,
         mut change: Value,
     ) -> Result<DynamicObject, Error> {
         let name = seen.name.as_deref().unwrap_or_default();
@@ -35,15 +35,18 @@ impl Hand {
             field_manager: Some(self.manager().to_owned()),
             ..PatchParams::default()
         };
-        let write = self.write("merge", kind, &key, part);
+        let write = self.write("merge", kind, &key, subresource);
         let call = async {
-            match part {
-                Some(part) => api.patch_subresource(part, name, &parameters, &patch).await,
+            match subresource {
+                Some(subresource) => {
+                    api.patch_subresource(subresource, name, &parameters, &patch)
+                        .await
+                }
                 None => api.patch(name, &parameters, &patch).await,
             }
         };
         let written = self.perform(write, call).await?;
-        noted(kind, &key, &written);
+        await_write(kind, &key, &written);
         Ok(written)
     }
 }

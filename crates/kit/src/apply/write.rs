@@ -1,4 +1,4 @@
-//! A write, as it is told of.
+//! A write, as observers receive it.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use futures::future::BoxFuture;
 use super::Error;
 use crate::key::Key;
 
-/// What is done to an object, and in whose name.
+/// A write to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// Who writes.
+    /// The field manager.
     pub manager: String,
-    /// What is done: create, apply, merge, replace, post or delete.
+    /// The operation: create, apply, merge, replace, post or delete.
     pub verb: &'static str,
-    /// The object's version and kind.
+    /// The API version and kind of the object.
     pub kind: String,
-    /// Which object.
+    /// The key of the object.
     pub key: Key,
-    /// Which part of it, if it is not the whole.
-    pub part: Option<String>,
+    /// The subresource, if not the whole object is written.
+    pub subresource: Option<String>,
 }
 
 impl fmt::Display for Write {
@@ -27,27 +27,31 @@ impl fmt::Display for Write {
         let Self {
             verb, kind, key, ..
         } = self;
-        match &self.part {
-            Some(part) => write!(f, "{verb} {part} of {kind} {key}"),
+        match &self.subresource {
+            Some(subresource) => write!(f, "{verb} {subresource} of {kind} {key}"),
             None => write!(f, "{verb} {kind} {key}"),
         }
     }
 }
 
-/// Is told of every write that was begun, after it was answered. The hand waits for it, so that
-/// what is written does not run ahead of what is noted.
-pub trait Witness: fmt::Debug + Send + Sync {
-    /// `write` came to this.
-    fn saw<'a>(&'a self, write: &'a Write, outcome: Result<(), &'a Error>) -> BoxFuture<'a, ()>;
+/// Receives every write that was sent, after its response. The writer waits for the observer, so that
+/// writes do not run ahead of their records.
+pub trait WriteObserver: fmt::Debug + Send + Sync {
+    /// Called with a write and its outcome.
+    fn on_write<'a>(
+        &'a self,
+        write: &'a Write,
+        outcome: Result<(), &'a Error>,
+    ) -> BoxFuture<'a, ()>;
 }
 
-/// What came of a write, in one word.
-pub(super) fn word(outcome: Result<(), &Error>) -> &'static str {
+/// The value of the `result` label of the metrics.
+pub(super) fn result_label(outcome: Result<(), &Error>) -> &'static str {
     match outcome {
         Ok(()) => "written",
         Err(Error::NotLeading(_)) => "not_leading",
-        Err(Error::Replaced(_)) => "replaced",
+        Err(Error::Conflict(_)) => "replaced",
         Err(Error::Refused { .. }) => "refused",
-        Err(Error::Late { .. }) => "late",
+        Err(Error::Timeout { .. }) => "late",
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps the end of the chain where the one who can change the file cannot: in an object.
+//! Stores the end of the chain in an object, out of reach of a user who can change the file.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,54 +10,53 @@ use kube::Api;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::{Audit, Error as FileError, Head, file::verify_up_to};
+use super::{Audit, ChainHead, Error as FileError, file::verify_up_to};
 use crate::{
-    apply::{Error, Hand},
+    apply::{Error, Writer},
     clock::Clock,
-    manager::{Service, Turn},
+    manager::{Component, ShutdownPhase},
 };
 
-/// Which file is anchored, and where.
+/// The anchored file, and the location of the anchor.
 #[derive(Debug, Clone)]
 pub struct AnchorOptions {
     /// The audit file.
     pub path: PathBuf,
-    /// Where the ConfigMap is.
+    /// The namespace of the ConfigMap.
     pub namespace: String,
-    /// The name of the ConfigMap: one for each file.
+    /// The name of the ConfigMap, one per file.
     pub name: String,
-    /// After something was noted, it is anchored within this time; what failed is tried again after
-    /// it.
-    pub within: Duration,
+    /// The longest time until a new record is anchored, and the delay before a retry.
+    pub interval: Duration,
 }
 
 impl AnchorOptions {
-    /// The audit file of a data folder, and where everybody looks for its anchor.
-    pub fn of(folder: &Path) -> Self {
+    /// The audit file of a data folder, and the usual location of its anchor.
+    pub fn for_data_folder(folder: &Path) -> Self {
         Self {
             path: folder.join("audit.jsonl"),
             namespace: "kube-system".into(),
             name: "neap-audit".into(),
-            within: Duration::from_secs(10),
+            interval: Duration::from_secs(10),
         }
     }
 }
 
-/// Writes where the chain ends into a ConfigMap.
+/// Writes the head of the chain into a ConfigMap.
 #[derive(Debug)]
 pub struct Anchor {
     audit: Audit,
-    /// One without a witness: what it writes would have to be anchored again.
-    hand: Hand,
+    /// A writer without an observer: an audited write of the anchor would have to be anchored again.
+    writer: Writer,
     options: AnchorOptions,
     clock: Clock,
-    /// Whether the file is known to lead to the anchor that was there at first.
+    /// Whether the file was verified against the anchor that existed at the start.
     checked: bool,
 }
 
-/// Why the end of the chain could not be anchored.
+/// Why the head of the chain could not be anchored.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum AnchorError {
     #[error(transparent)]
     Write(#[from] Error),
     #[error("the anchor could not be read")]
@@ -67,56 +66,56 @@ enum Trouble {
 }
 
 impl Anchor {
-    /// Anchors `audit` with `hand`, which should have no witness.
-    pub fn new(audit: Audit, hand: Hand, options: AnchorOptions, clock: Clock) -> Self {
+    /// Anchors `audit` with `writer`, which must not have the audit as its observer.
+    pub fn new(audit: Audit, writer: Writer, options: AnchorOptions, clock: Clock) -> Self {
         Self {
             audit,
-            hand,
+            writer,
             options,
             clock,
             checked: false,
         }
     }
 
-    /// Anchors what is noted until `stop`, and then once more.
+    /// Anchors new records until `stop`, and then once more.
     pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let again = self.try_to_fix().await;
+            let retry = self.try_anchor().await;
             let wait = async {
-                // What failed is not anchored before it is tried again, though nothing be noted.
-                if !again {
-                    self.audit.grown().await;
+                // A failed attempt is repeated even if no record is added.
+                if !retry {
+                    self.audit.head_changed().await;
                 }
-                self.clock.sleep(self.options.within).await;
+                self.clock.sleep(self.options.interval).await;
             };
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = wait => {}
             }
         }
-        self.try_to_fix().await;
+        self.try_anchor().await;
     }
 
-    /// Whether it has to be tried again, even if nothing more is noted.
-    async fn try_to_fix(&mut self) -> bool {
-        match self.fix().await {
+    /// Anchors the head. Whether to retry, even if no record is added.
+    async fn try_anchor(&mut self) -> bool {
+        match self.anchor_head().await {
             Ok(()) => false,
-            Err(Trouble::Write(Error::NotLeading(_))) => true,
+            Err(AnchorError::Write(Error::NotLeading(_))) => true,
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::error!(%error, cause, "the audit could not be anchored");
-                // A damaged file does not mend itself, and its anchor is evidence.
-                !matches!(error, Trouble::File(FileError::Damaged { .. }))
+                // A damaged file does not recover, and its anchor is evidence.
+                !matches!(error, AnchorError::File(FileError::Damaged { .. }))
             }
         }
     }
 
-    async fn fix(&mut self) -> Result<(), Trouble> {
+    async fn anchor_head(&mut self) -> Result<(), AnchorError> {
         let head = self.audit.head();
         let AnchorOptions {
             namespace, name, ..
         } = &self.options;
-        let maps: Api<ConfigMap> = Api::namespaced(self.hand.client().clone(), namespace);
+        let maps: Api<ConfigMap> = Api::namespaced(self.writer.client().clone(), namespace);
         let Some(map) = maps.get_opt(name).await? else {
             let metadata = ObjectMeta {
                 namespace: Some(namespace.clone()),
@@ -128,11 +127,11 @@ impl Anchor {
                 data: Some((&head).into()),
                 ..ConfigMap::default()
             };
-            self.hand.create(&map).await?;
+            self.writer.create(&map).await?;
             self.checked = true;
             return Ok(());
         };
-        let old = Head::anchored(&map);
+        let old = ChainHead::anchored(&map);
         if old.as_ref() == Some(&head) {
             return Ok(());
         }
@@ -141,12 +140,13 @@ impl Anchor {
             self.checked = true;
         }
         let data = Some((&head).into());
-        self.hand.replace(&ConfigMap { data, ..map }).await?;
+        self.writer.replace(&ConfigMap { data, ..map }).await?;
         Ok(())
     }
 
-    /// Whether the file leads through `old` to `head`. What follows may be half written just now.
-    async fn check(&self, head: Head, old: Option<Head>) -> Result<(), FileError> {
+    /// Verifies that the file leads through `old` to `head`. The record after it may be incomplete,
+    /// because it is being written.
+    async fn check(&self, head: ChainHead, old: Option<ChainHead>) -> Result<(), FileError> {
         let path = self.options.path.clone();
         let checked = spawn_blocking(move || verify_up_to(&path, &head, old.as_ref()));
         match checked.await {
@@ -156,17 +156,17 @@ impl Anchor {
     }
 }
 
-type Data = std::collections::BTreeMap<String, String>;
+type AnchorData = std::collections::BTreeMap<String, String>;
 
-impl From<&Head> for Data {
-    fn from(head: &Head) -> Self {
+impl From<&ChainHead> for AnchorData {
+    fn from(head: &ChainHead) -> Self {
         let record = ("record".to_owned(), head.index.to_string());
         [record, ("hash".to_owned(), head.hash.clone())].into()
     }
 }
 
-impl Head {
-    /// The head that an anchor holds.
+impl ChainHead {
+    /// The head that is stored in an anchor.
     pub fn anchored(map: &ConfigMap) -> Option<Self> {
         let data = map.data.as_ref()?;
         Some(Self {
@@ -176,9 +176,9 @@ impl Head {
     }
 }
 
-impl From<Anchor> for Service {
-    /// Ends after the audit, to anchor its last record, and while this process still leads.
+impl From<Anchor> for Component {
+    /// Stopped after the audit, to anchor its last record, and while this process still leads.
     fn from(anchor: Anchor) -> Self {
-        Self::new("audit anchor", |stop| anchor.run(stop)).in_turn(Turn::Seal)
+        Self::new("audit anchor", |stop| anchor.run(stop)).in_phase(ShutdownPhase::AuditAnchor)
     }
 }

@@ -1,4 +1,4 @@
-//! The file.
+//! The audit file.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Deed, Fault, Head,
+    AuditedAction, ChainFault, ChainHead,
     parts::{self, Part},
     verify::Chain,
 };
@@ -16,65 +16,65 @@ use crate::why::{Code, Coded};
 /// Why an audit file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The disk says no.
+    /// Reading or writing failed.
     #[error("the audit file {} could not be read or written", path.display())]
     Disk {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// Somebody changed it. It is evidence, so nothing is added to it.
-    #[error("the audit file {} is not as it was written; keep it, and move it and its parts away to begin a new one", path.display())]
+    /// The file was changed after it was written. It is evidence, so nothing is appended to it.
+    #[error("the audit file {} was changed after it was written; keep it, and move it and its parts away to start a new one", path.display())]
     Damaged {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// How many records the parts before this one have.
+        /// The number of records in the parts before this one.
         before: u64,
-        /// What is wrong.
+        /// What is wrong with the chain.
         #[source]
-        fault: Fault,
+        fault: ChainFault,
     },
 }
 
-/// A file that is added to.
+/// An audit file that is open for appending.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct AuditLog {
     file: File,
     pub(super) path: PathBuf,
-    pub(super) head: Head,
-    /// The first record of the file.
+    pub(super) head: ChainHead,
+    /// The index of the first record of the file.
     first: u64,
-    /// So much of it is good.
+    /// The length of the valid content.
     length: u64,
-    /// It is full once it is as long as this.
+    /// The length from which the file is full.
     limit: u64,
-    /// Whether the folder may not have on disk yet what the file and the part before it are called.
-    unsettled: bool,
-    /// Puts on disk what the files of a folder are called.
-    pub(super) settle: fn(&Path) -> io::Result<()>,
+    /// Whether the directory entries of the file and of the part before it may not be on disk yet.
+    folder_unsynced: bool,
+    /// Writes the directory entries of a folder to disk.
+    pub(super) sync_folder: fn(&Path) -> io::Result<()>,
 }
 
-impl Log {
-    /// Opens the file, or begins one for its owner alone. A record that was being written when the
-    /// process ended is taken away: nobody was told that it is there. Full parts before it are not
-    /// read, but for the record that this one goes on after.
+impl AuditLog {
+    /// Opens the file, or creates one that only its owner can read. An incomplete last record is
+    /// removed: the process ended while it was written, and it was not acknowledged. Of full parts only
+    /// the last record is read, which the chain continues from.
     pub(super) fn open(path: &Path, limit: u64) -> Result<Self, Error> {
-        let disk = disk(path);
+        let disk = disk_error(path);
         let parts = parts::list(path).map_err(&disk)?;
         let before = match parts.last() {
-            Some((first, part)) => end_of(part, *first)?,
-            None => Head::default(),
+            Some((first, part)) => head_of(part, *first)?,
+            None => ChainHead::default(),
         };
-        let file = private(path).map_err(&disk)?;
+        let file = open_private(path).map_err(&disk)?;
         let mut chain = Chain::new(before.clone(), None);
         let (length, fault) = read(&file, &mut chain, None).map_err(&disk)?;
         match fault {
             None => {}
-            Some(Fault::Torn { index }) => {
-                tracing::warn!(path = %path.display(), record = index, "an incomplete audit record is taken away");
-                // Now, for the file may be full, and what is put aside is never written again.
+            Some(ChainFault::Torn { index }) => {
+                tracing::warn!(path = %path.display(), record = index, "an incomplete audit record is removed");
+                // Before anything else: the file may be full, and full parts are never written again.
                 let cut = file.set_len(length).and_then(|()| file.sync_data());
                 cut.map_err(&disk)?;
             }
@@ -87,93 +87,97 @@ impl Log {
             first: before.index + 1,
             length,
             limit,
-            // Whoever began the file or put another aside may have ended before it was.
-            unsettled: true,
-            settle,
+            // The process that created or renamed a file may have ended before the folder was synced.
+            folder_unsynced: true,
+            sync_folder,
         })
     }
 
-    /// Adds records; they are on disk when it returns. After a failure none of them counts.
-    pub(super) fn append(&mut self, deeds: &[Deed]) -> Result<(), Error> {
+    /// Appends records; they are on disk when it returns. After a failure none of them counts.
+    pub(super) fn append(&mut self, actions: &[AuditedAction]) -> Result<(), Error> {
         let (mut text, mut head) = (String::new(), self.head.clone());
-        for deed in deeds {
-            let (line, next) = head.follow(deed);
+        for action in actions {
+            let (line, next) = head.append(action);
             text.push_str(&line);
             text.push('\n');
             head = next;
         }
-        self.write(&text).map_err(disk(&self.path))?;
+        self.write(&text).map_err(disk_error(&self.path))?;
         self.length += text.len() as u64;
         self.head = head;
         Ok(())
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
-        // Nothing is put aside that has no record.
+        // A file without records is not rotated.
         if self.length >= self.limit.max(1) {
-            self.turn_over()?;
+            self.rotate()?;
         }
-        if self.unsettled {
-            (self.settle)(parts::folder(&self.path))?;
-            self.unsettled = false;
+        if self.folder_unsynced {
+            (self.sync_folder)(parts::folder(&self.path))?;
+            self.folder_unsynced = false;
         }
-        // A failed attempt may have left some of it.
+        // A failed attempt may have left an incomplete record.
         self.file.set_len(self.length)?;
         self.file.seek(SeekFrom::Start(self.length))?;
         self.file.write_all(text.as_bytes())?;
         self.file.sync_data()
     }
 
-    /// Puts the full file aside and begins another. May be tried again after a failure or a crash
-    /// at any point.
-    fn turn_over(&mut self) -> io::Result<()> {
-        let part = parts::full(&self.path, self.first);
+    /// Renames the full file and creates the next one. Can be repeated after a failure or a crash at
+    /// any point.
+    fn rotate(&mut self) -> io::Result<()> {
+        let part = parts::full_part_path(&self.path, self.first);
         if self.path.exists() {
             if part.exists() {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             fs::rename(&self.path, &part)?;
         }
-        self.file = private(&self.path)?;
+        self.file = open_private(&self.path)?;
         self.first = self.head.index + 1;
         self.length = 0;
-        self.unsettled = true;
+        self.folder_unsynced = true;
         Ok(())
     }
 }
 
-/// Whether there is an audit, be it that only full parts of it are left.
-pub fn is_there(path: &Path) -> bool {
+/// Whether an audit exists at `path`, or at least full parts of one.
+pub fn audit_exists(path: &Path) -> bool {
     path.exists() || parts::list(path).is_ok_and(|parts| !parts.is_empty())
 }
 
-/// What [`super::verify`] says of a file and of the full parts before it, without holding all of it.
-pub fn verify_file(path: &Path, anchor: Option<&Head>) -> Result<Head, Error> {
-    look(path, |parts| verify_parts(path, parts, anchor))
+/// Verifies a file and the full parts before it, as [`super::verify`] does, without loading all of it.
+pub fn verify_file(path: &Path, anchor: Option<&ChainHead>) -> Result<ChainHead, Error> {
+    verify_stable(path, |parts| verify_parts(path, parts, anchor))
 }
 
-/// What `verify` says of the parts of the audit at `path`. If something is wrong and a file was put
-/// aside meanwhile, it looked for that one in the wrong place, and does so again.
-pub(super) fn look<T>(
+/// Runs `verify` on the parts of the audit at `path`. If it fails and the file was rotated meanwhile,
+/// runs it once more with the new list of parts.
+pub(super) fn verify_stable<T>(
     path: &Path,
     mut verify: impl FnMut(&[Part]) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let parts = parts::list(path).map_err(disk(path))?;
+    let parts = parts::list(path).map_err(disk_error(path))?;
     let found = verify(&parts);
     if found.is_ok() {
         return found;
     }
-    let now = parts::list(path).map_err(disk(path))?;
+    let now = parts::list(path).map_err(disk_error(path))?;
     if now == parts { found } else { verify(&now) }
 }
 
-fn verify_parts(path: &Path, parts: &[Part], anchor: Option<&Head>) -> Result<Head, Error> {
-    let mut chain = Chain::new(Head::default(), anchor);
+fn verify_parts(
+    path: &Path,
+    parts: &[Part],
+    anchor: Option<&ChainHead>,
+) -> Result<ChainHead, Error> {
+    let mut chain = Chain::new(ChainHead::default(), anchor);
     for (_, part) in parts {
         read_part(part, &mut chain, None)?;
     }
     let before = chain.head.index;
-    // The process may have ended when it had put the last part aside, and begun none.
+    // The process may have ended after it renamed the last part and before it created the next.
     if parts.is_empty() || path.exists() {
         read_part(path, &mut chain, None)?;
     }
@@ -182,26 +186,30 @@ fn verify_parts(path: &Path, parts: &[Part], anchor: Option<&Head>) -> Result<He
         .map_err(|fault| Error::damaged(path, before, fault))
 }
 
-/// Whether the file leads through `anchor` to `end`, whatever follows: it may be added to just now.
-/// Parts that were full before the anchor are not read.
-pub(super) fn verify_up_to(path: &Path, end: &Head, anchor: Option<&Head>) -> Result<(), Error> {
-    look(path, |parts| verify_parts_up_to(path, parts, end, anchor))
+/// Verifies that the file leads through `anchor` to `end`. Later records are not read, because they may
+/// be in the course of being written; neither are parts that were full before the anchor.
+pub(super) fn verify_up_to(
+    path: &Path,
+    end: &ChainHead,
+    anchor: Option<&ChainHead>,
+) -> Result<(), Error> {
+    verify_stable(path, |parts| verify_parts_up_to(path, parts, end, anchor))
 }
 
-/// The same of `parts`, which were there at some time after `end` was on disk.
+/// The same for `parts`, listed after `end` was on disk.
 pub(super) fn verify_parts_up_to(
     path: &Path,
     parts: &[Part],
-    end: &Head,
-    anchor: Option<&Head>,
+    end: &ChainHead,
+    anchor: Option<&ChainHead>,
 ) -> Result<(), Error> {
     let from = anchor.map_or(end.index, |anchor| anchor.index.min(end.index));
-    // Those after the last that begins at or before the record.
+    // Recent are the parts from the last one that begins at or before this record.
     let old = parts.iter().rposition(|(first, _)| *first <= from);
     let (old, recent) = parts.split_at(old.unwrap_or(0));
     let before = match old.last() {
-        Some((first, part)) => end_of(part, *first)?,
-        None => Head::default(),
+        Some((first, part)) => head_of(part, *first)?,
+        None => ChainHead::default(),
     };
     let mut chain = Chain::new(before, anchor);
     for (_, part) in recent {
@@ -214,59 +222,63 @@ pub(super) fn verify_parts_up_to(
     let damaged = |fault| Error::damaged(path, before, fault);
     let found = chain.end().map_err(damaged)?;
     if found.index < end.index {
-        return Err(damaged(Fault::Truncated {
+        return Err(damaged(ChainFault::Truncated {
             last: found.index,
             anchored: end.index,
         }));
     }
     if found.hash != end.hash {
-        return Err(damaged(Fault::Rewritten { index: end.index }));
+        return Err(damaged(ChainFault::Rewritten { index: end.index }));
     }
     Ok(())
 }
 
 fn read_part(path: &Path, chain: &mut Chain<'_>, last: Option<u64>) -> Result<(), Error> {
-    let file = File::open(path).map_err(disk(path))?;
+    let file = File::open(path).map_err(disk_error(path))?;
     let before = chain.head.index;
-    let (_, fault) = read(&file, chain, last).map_err(disk(path))?;
+    let (_, fault) = read(&file, chain, last).map_err(disk_error(path))?;
     fault.map_or(Ok(()), |fault| Err(Error::damaged(path, before, fault)))
 }
 
-/// Takes the lines of a file up to record `last`: how much of it is good, and what is wrong with the
-/// rest.
-fn read(file: &File, chain: &mut Chain<'_>, last: Option<u64>) -> io::Result<(u64, Option<Fault>)> {
+/// Verifies the lines of a file up to record `last`. Returns the length of the valid content, and the
+/// fault after it.
+fn read(
+    file: &File,
+    chain: &mut Chain<'_>,
+    last: Option<u64>,
+) -> io::Result<(u64, Option<ChainFault>)> {
     let mut lines = BufReader::new(file);
-    let (mut good, mut line) = (0, Vec::new());
+    let (mut valid, mut line) = (0, Vec::new());
     chain.begin_part();
     while last != Some(chain.head.index) && lines.read_until(b'\n', &mut line)? > 0 {
-        // Bytes that are no text were not written by us: they do not fit their hash.
+        // Bytes that are not UTF-8 were not written here: they do not match their hash.
         let text = String::from_utf8_lossy(&line);
-        if let Err(fault) = chain.take(&text) {
-            return Ok((good, Some(fault)));
+        if let Err(fault) = chain.verify_line(&text) {
+            return Ok((valid, Some(fault)));
         }
-        good += line.len() as u64;
+        valid += line.len() as u64;
         line.clear();
     }
-    Ok((good, None))
+    Ok((valid, None))
 }
 
-fn end_of(part: &Path, first: u64) -> Result<Head, Error> {
-    let end = parts::end_of(part).map_err(disk(part))?;
-    end.ok_or_else(|| Error::damaged(part, first - 1, Fault::Unreadable { line: first }))
+fn head_of(part: &Path, first: u64) -> Result<ChainHead, Error> {
+    let end = parts::head_of(part).map_err(disk_error(part))?;
+    end.ok_or_else(|| Error::damaged(part, first - 1, ChainFault::Unreadable { line: first }))
 }
 
-fn disk(path: &Path) -> impl Fn(io::Error) -> Error {
+fn disk_error(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Disk {
         path: path.to_owned(),
         source,
     }
 }
 
-fn settle(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn private(path: &Path) -> io::Result<File> {
+fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -275,7 +287,7 @@ fn private(path: &Path) -> io::Result<File> {
 }
 
 impl Error {
-    fn damaged(path: &Path, before: u64, fault: Fault) -> Self {
+    fn damaged(path: &Path, before: u64, fault: ChainFault) -> Self {
         Self::Damaged {
             path: path.to_owned(),
             before,

@@ -1,7 +1,7 @@
-//! The parts of an audit: the file that is added to, and those that are full.
+//! The parts of an audit: the file that is appended to, and the full ones.
 //!
-//! A full part is called after its first record, such as `audit.jsonl.000000000001`. The chain goes
-//! on from one part to the next, so one that is missing shows.
+//! A full part is named after its first record, such as `audit.jsonl.000000000001`. The chain continues
+//! from one part to the next, so a missing part is detected.
 
 use std::{
     ffi::OsStr,
@@ -10,16 +10,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Head, record};
+use super::{ChainHead, record};
 
-/// What is read at the end of a part to find its last record.
-const END: u64 = 64 << 10;
+/// The number of bytes that are read first at the end of a part to find its last record.
+const TAIL_BYTES: u64 = 64 << 10;
 
-/// A full part, by its first record.
+/// The index of the first record of a full part, and its path.
 pub(super) type Part = (u64, PathBuf);
 
-/// What the part of `path` that begins with record `first` is called once it is full.
-pub(super) fn full(path: &Path, first: u64) -> PathBuf {
+/// The path of the full part of `path` that begins with record `first`.
+pub(super) fn full_part_path(path: &Path, first: u64) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{first:012}"));
     name.into()
@@ -46,21 +46,21 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// The first record of the part of `path` that is called `name`; nothing if it is no part, such as a
-/// copy that somebody called `audit.jsonl.1`.
+/// The index of the first record of the part of `path` with this file name; none if it is not a part,
+/// such as a copy that a user named `audit.jsonl.1`.
 fn first_of(path: &Path, name: &OsStr) -> Option<u64> {
     let number = name.to_string_lossy();
     let (_, number) = number.rsplit_once('.')?;
     let first = number.parse().ok().filter(|first| *first > 0)?;
-    (full(path, first).file_name() == Some(name)).then_some(first)
+    (full_part_path(path, first).file_name() == Some(name)).then_some(first)
 }
 
-/// Where the chain stands after the full part at `path`, as its last record says; nothing if that is
-/// no record.
-pub(super) fn end_of(path: &Path) -> io::Result<Option<Head>> {
+/// The head of the chain after the full part at `path`, as stated by its last record; none if the last
+/// line is not a record.
+pub(super) fn head_of(path: &Path) -> io::Result<Option<ChainHead>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    let (mut take, mut text) = (END, Vec::new());
+    let (mut take, mut text) = (TAIL_BYTES, Vec::new());
     loop {
         text.clear();
         file.seek(SeekFrom::Start(length.saturating_sub(take)))?;
@@ -68,12 +68,12 @@ pub(super) fn end_of(path: &Path) -> io::Result<Option<Head>> {
         let Some(lines) = text.strip_suffix(b"\n") else {
             return Ok(None);
         };
-        let begins = lines.iter().rposition(|byte| *byte == b'\n');
-        if begins.is_none() && take < length {
+        let line_break = lines.iter().rposition(|byte| *byte == b'\n');
+        if line_break.is_none() && take < length {
             take = take.saturating_mul(2);
             continue;
         }
-        let line = &lines[begins.map_or(0, |at| at + 1)..];
+        let line = &lines[line_break.map_or(0, |at| at + 1)..];
         return Ok(str::from_utf8(line).ok().and_then(record::head_after));
     }
 }

@@ -1,4 +1,4 @@
-//! One line of the file.
+//! One record: a line of the audit file.
 
 use std::fmt::Write as _;
 
@@ -6,73 +6,73 @@ use aws_lc_rs::digest::{Context, SHA256};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What was done.
+/// An action of a field manager on an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
-    /// When.
+pub struct AuditedAction {
+    /// When it was recorded.
     pub time: Timestamp,
-    /// In whose name.
+    /// The field manager that acted.
     pub actor: String,
-    /// What.
+    /// What was done, such as `create`.
     pub action: String,
-    /// To which object.
+    /// The object: API version, kind and key.
     pub object: String,
-    /// What came of it.
+    /// The result: `done` or an error.
     pub outcome: String,
 }
 
-/// A deed and its place.
+/// An action and its index in the chain.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record<D> {
-    /// Counted from one.
+pub(super) struct AuditRecord<A> {
+    /// The index, counted from one.
     pub(super) index: u64,
     #[serde(flatten)]
-    pub(super) deed: D,
+    pub(super) action: A,
 }
 
-/// Where a chain ends: so many records, and the hash of the last.
+/// The end of a chain: the number of records, and the hash of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
-    /// How many records there are.
+pub struct ChainHead {
+    /// The number of records.
     pub index: u64,
-    /// The hash of the last, in hexadecimal; zeros if there is none.
+    /// The hash of the last record in hexadecimal; zeros if there is none.
     pub hash: String,
 }
 
-impl Default for Head {
+impl Default for ChainHead {
     fn default() -> Self {
         Self {
             index: 0,
-            hash: "0".repeat(HASH),
+            hash: "0".repeat(HASH_LENGTH),
         }
     }
 }
 
 /// The length of a hash in hexadecimal.
-pub(super) const HASH: usize = 64;
-const BEFORE: &str = ",\"hash\":\"";
-const AFTER: &str = "\"}";
+pub(super) const HASH_LENGTH: usize = 64;
+const HASH_PREFIX: &str = ",\"hash\":\"";
+const HASH_SUFFIX: &str = "\"}";
 
-impl Head {
-    /// The line that follows, without its end, and where the chain ends then.
-    pub(super) fn follow(&self, deed: &Deed) -> (String, Self) {
+impl ChainHead {
+    /// The next line of the chain, without line break, and the head after it.
+    pub(super) fn append(&self, action: &AuditedAction) -> (String, Self) {
         let index = self.index + 1;
-        // A record of strings and numbers has no way to fail.
-        let mut line = serde_json::to_string(&Record { index, deed }).unwrap_or_default();
+        // Serializing strings and numbers does not fail.
+        let mut line = serde_json::to_string(&AuditRecord { index, action }).unwrap_or_default();
         line.pop();
-        let hash = self.link(&line);
-        line.push_str(BEFORE);
+        let hash = self.hash_next(&line);
+        line.push_str(HASH_PREFIX);
         line.push_str(&hash);
-        line.push_str(AFTER);
+        line.push_str(HASH_SUFFIX);
         (line, Self { index, hash })
     }
 
-    /// The hash of what follows.
-    pub(super) fn link(&self, text: &str) -> String {
+    /// The hash of the next record with this text.
+    pub(super) fn hash_next(&self, text: &str) -> String {
         let mut context = Context::new(&SHA256);
         context.update(self.hash.as_bytes());
         context.update(text.as_bytes());
-        let mut hash = String::with_capacity(HASH);
+        let mut hash = String::with_capacity(HASH_LENGTH);
         for byte in context.finish().as_ref() {
             let _ = write!(hash, "{byte:02x}");
         }
@@ -80,19 +80,19 @@ impl Head {
     }
 }
 
-/// Where the chain stands after this line, as far as the line says.
-pub(super) fn head_after(line: &str) -> Option<Head> {
+/// The head of the chain after this line, as stated by the line itself.
+pub(super) fn head_after(line: &str) -> Option<ChainHead> {
     let (_, hash) = split(line)?;
-    let record: Record<Deed> = serde_json::from_str(line).ok()?;
-    Some(Head {
+    let record: AuditRecord<AuditedAction> = serde_json::from_str(line).ok()?;
+    Some(ChainHead {
         index: record.index,
         hash: hash.to_owned(),
     })
 }
 
-/// The part of a line that is hashed, and the hash that it claims.
+/// The part of a line that is hashed, and the hash that it contains.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
-    let rest = line.strip_suffix(AFTER)?;
-    let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HASH)?)?;
-    Some((rest.strip_suffix(BEFORE)?, hash))
+    let rest = line.strip_suffix(HASH_SUFFIX)?;
+    let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HASH_LENGTH)?)?;
+    Some((rest.strip_suffix(HASH_PREFIX)?, hash))
 }

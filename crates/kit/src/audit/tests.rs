@@ -3,8 +3,8 @@ mod served;
 
 use super::*;
 
-fn deed(number: u64) -> Deed {
-    Deed {
+fn action(number: u64) -> AuditedAction {
+    AuditedAction {
         time: "2026-01-01T00:00:00Z".parse().unwrap(),
         actor: "sorter".into(),
         action: "apply".into(),
@@ -13,11 +13,11 @@ fn deed(number: u64) -> Deed {
     }
 }
 
-/// The lines of a chain of this length, and where it ends.
-fn chain(length: u64) -> (Vec<String>, Head) {
-    let (mut lines, mut head) = (Vec::new(), Head::default());
+/// The lines of a chain of this length, and its head.
+fn chain(length: u64) -> (Vec<String>, ChainHead) {
+    let (mut lines, mut head) = (Vec::new(), ChainHead::default());
     for number in 1..=length {
-        let (line, next) = head.follow(&deed(number));
+        let (line, next) = head.append(&action(number));
         lines.push(line + "\n");
         head = next;
     }
@@ -25,8 +25,8 @@ fn chain(length: u64) -> (Vec<String>, Head) {
 }
 
 #[test]
-fn a_chain_that_nobody_touched_is_whole() {
-    assert_eq!(verify("", None), Ok(Head::default()));
+fn an_unchanged_chain_is_valid() {
+    assert_eq!(verify("", None), Ok(ChainHead::default()));
     let (lines, head) = chain(5);
     let (_, earlier) = chain(3);
     for anchor in [None, Some(&head), Some(&earlier)] {
@@ -40,7 +40,7 @@ fn a_chain_that_nobody_touched_is_whole() {
 }
 
 #[test]
-fn an_edit_of_any_byte_is_found() {
+fn a_change_of_any_byte_is_detected() {
     let (lines, head) = chain(3);
     let whole = lines.concat();
     for at in 0..whole.len() {
@@ -60,11 +60,11 @@ fn faults_name_the_record() {
         verify(&lines.concat(), Some(&head)).unwrap_err()
     };
     let edited = but(&|lines| lines[1] = lines[1].replace("done", "none"));
-    assert_eq!(edited, Fault::Edited { index: 2 });
+    assert_eq!(edited, ChainFault::Edited { index: 2 });
     let moved = but(&|lines| lines.swap(1, 2));
     assert_eq!(
         moved,
-        Fault::Misplaced {
+        ChainFault::Misplaced {
             expected: 2,
             found: 3
         }
@@ -72,7 +72,7 @@ fn faults_name_the_record() {
     let gone = but(&|lines| drop(lines.remove(0)));
     assert_eq!(
         gone,
-        Fault::Misplaced {
+        ChainFault::Misplaced {
             expected: 1,
             found: 2
         }
@@ -80,7 +80,7 @@ fn faults_name_the_record() {
     let twice = but(&|lines| lines.insert(1, lines[0].clone()));
     assert_eq!(
         twice,
-        Fault::Misplaced {
+        ChainFault::Misplaced {
             expected: 2,
             found: 1
         }
@@ -88,7 +88,7 @@ fn faults_name_the_record() {
     let cut = but(&|lines| lines.truncate(2));
     assert_eq!(
         cut,
-        Fault::Truncated {
+        ChainFault::Truncated {
             last: 2,
             anchored: 4
         }
@@ -98,24 +98,24 @@ fn faults_name_the_record() {
         "the file ends with record 2, and record 4 was anchored: the end was cut off"
     );
     let torn = but(&|lines| lines[3].truncate(20));
-    assert_eq!(torn, Fault::Torn { index: 4 });
+    assert_eq!(torn, ChainFault::Torn { index: 4 });
     let noise = but(&|lines| lines[2] = "noise\n".into());
-    assert_eq!(noise, Fault::Unreadable { line: 3 });
+    assert_eq!(noise, ChainFault::Unreadable { line: 3 });
 }
 
 #[test]
-fn a_file_that_was_written_anew_is_found_by_its_anchor() {
+fn a_rewritten_file_is_detected_by_its_anchor() {
     let (_, head) = chain(2);
-    let mut other = Head::default();
+    let mut other = ChainHead::default();
     let mut text = String::new();
     for number in 7..10 {
-        let (line, next) = other.follow(&deed(number));
+        let (line, next) = other.append(&action(number));
         text = text + &line + "\n";
         other = next;
     }
     assert_eq!(verify(&text, None), Ok(other));
     assert_eq!(
         verify(&text, Some(&head)),
-        Err(Fault::Rewritten { index: 2 })
+        Err(ChainFault::Rewritten { index: 2 })
     );
 }

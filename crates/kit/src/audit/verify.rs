@@ -1,49 +1,49 @@
-//! Whether a chain is as it was written.
+//! Verification of a chain.
 
 use super::{
-    Deed, Head,
-    record::{Record, split},
+    AuditedAction, ChainHead,
+    record::{AuditRecord, split},
 };
 
 /// What is wrong with a chain, and from which record on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// A line is no record.
-    #[error("what stands where record {line} should be is no record")]
+pub enum ChainFault {
+    /// A line is not a record.
+    #[error("the line of record {line} is not a record")]
     Unreadable {
-        /// The record, counted from one; in an audit of one part also the line.
+        /// The index of the record; in an audit of one part also the line number.
         line: u64,
     },
-    /// The last line has no end.
+    /// The last line has no line break.
     #[error(
         "record {index}, the last, is incomplete: the process ended while it was written, or it was cut off"
     )]
     Torn {
-        /// Which record.
+        /// The index of the record.
         index: u64,
     },
-    /// A record is not in its place.
+    /// A record is not in its position.
     #[error(
-        "record {found} stands where record {expected} should: records were taken out, put in or moved"
+        "record {found} is in the position of record {expected}: records were removed, inserted or moved"
     )]
     Misplaced {
-        /// The record that belongs there.
+        /// The index that is expected in this position.
         expected: u64,
-        /// The one that is there.
+        /// The index that was found.
         found: u64,
     },
-    /// A part of the audit is not there.
-    #[error("records {first} to {last} are not there: a part of the audit is missing")]
+    /// A part of the audit is missing.
+    #[error("records {first} to {last} are missing: a part of the audit is missing")]
     Missing {
-        /// The first of them.
+        /// The first missing record.
         first: u64,
-        /// The last of them.
+        /// The last missing record.
         last: u64,
     },
     /// A record differs from what was written.
-    #[error("record {index} is not as it was written: it or its hash was changed")]
+    #[error("record {index} was changed after it was written, or its hash was")]
     Edited {
-        /// Which record.
+        /// The index of the record.
         index: u64,
     },
     /// Records at the end are missing.
@@ -51,94 +51,95 @@ pub enum Fault {
         "the file ends with record {last}, and record {anchored} was anchored: the end was cut off"
     )]
     Truncated {
-        /// The last record that is there.
+        /// The last record in the file.
         last: u64,
-        /// The last that is known to have been.
+        /// The record that was anchored.
         anchored: u64,
     },
-    /// The whole chain is another.
+    /// The chain is not the one that was anchored.
     #[error(
-        "record {index} is not the one that was anchored: the file was written anew up to there or exchanged"
+        "record {index} is not the one that was anchored: the file was rewritten up to there or replaced"
     )]
     Rewritten {
-        /// Which record.
+        /// The index of the record.
         index: u64,
     },
 }
 
-/// Where the chain in `text` ends, if it is whole and leads through `anchor`.
-pub fn verify(text: &str, anchor: Option<&Head>) -> Result<Head, Fault> {
-    let mut chain = Chain::new(Head::default(), anchor);
+/// The head of the chain in `text`, if it is intact and leads through `anchor`.
+pub fn verify(text: &str, anchor: Option<&ChainHead>) -> Result<ChainHead, ChainFault> {
+    let mut chain = Chain::new(ChainHead::default(), anchor);
     for line in text.split_inclusive('\n') {
-        chain.take(line)?;
+        chain.verify_line(line)?;
     }
     chain.end()
 }
 
-/// A chain of which some is read.
+/// A chain that is being verified.
 pub(super) struct Chain<'a> {
-    pub(super) head: Head,
-    anchor: Option<&'a Head>,
+    pub(super) head: ChainHead,
+    anchor: Option<&'a ChainHead>,
     /// Whether the next line is the first of a part.
-    begins: bool,
+    at_part_start: bool,
 }
 
 impl<'a> Chain<'a> {
-    /// A chain of which what comes up to `head` is known to be good.
-    pub(super) fn new(head: Head, anchor: Option<&'a Head>) -> Self {
+    /// A chain that is verified up to `head`.
+    pub(super) fn new(head: ChainHead, anchor: Option<&'a ChainHead>) -> Self {
         Self {
             head,
             anchor,
-            begins: false,
+            at_part_start: false,
         }
     }
 
-    /// The next line is the first of another part.
+    /// Marks the next line as the first of a part.
     pub(super) fn begin_part(&mut self) {
-        self.begins = true;
+        self.at_part_start = true;
     }
 
-    /// Reads a line with its end.
-    pub(super) fn take(&mut self, line: &str) -> Result<(), Fault> {
+    /// Verifies the next line, including its line break.
+    pub(super) fn verify_line(&mut self, line: &str) -> Result<(), ChainFault> {
         let expected = self.head.index + 1;
-        let begins = std::mem::take(&mut self.begins);
+        let at_part_start = std::mem::take(&mut self.at_part_start);
         let Some(line) = line.strip_suffix('\n') else {
-            return Err(Fault::Torn { index: expected });
+            return Err(ChainFault::Torn { index: expected });
         };
-        let unreadable = Fault::Unreadable { line: expected };
+        let unreadable = ChainFault::Unreadable { line: expected };
         let (text, hash) = split(line).ok_or_else(|| unreadable.clone())?;
-        let record: Record<Deed> = serde_json::from_str(line).map_err(|_| unreadable)?;
+        let record: AuditRecord<AuditedAction> =
+            serde_json::from_str(line).map_err(|_| unreadable)?;
         if record.index != expected {
             let found = record.index;
-            return Err(if begins && found > expected {
-                Fault::Missing {
+            return Err(if at_part_start && found > expected {
+                ChainFault::Missing {
                     first: expected,
                     last: found - 1,
                 }
             } else {
-                Fault::Misplaced { expected, found }
+                ChainFault::Misplaced { expected, found }
             });
         }
-        if self.head.link(text) != hash {
-            return Err(Fault::Edited { index: expected });
+        if self.head.hash_next(text) != hash {
+            return Err(ChainFault::Edited { index: expected });
         }
-        self.head = Head {
+        self.head = ChainHead {
             index: expected,
             hash: hash.to_owned(),
         };
         match self.anchor {
             Some(anchor) if anchor.index == expected && anchor.hash != hash => {
-                Err(Fault::Rewritten { index: expected })
+                Err(ChainFault::Rewritten { index: expected })
             }
             _ => Ok(()),
         }
     }
 
-    /// Where it ends.
-    pub(super) fn end(self) -> Result<Head, Fault> {
+    /// The head, if the chain reaches the anchor.
+    pub(super) fn end(self) -> Result<ChainHead, ChainFault> {
         let last = self.head.index;
         match self.anchor {
-            Some(anchor) if anchor.index > last => Err(Fault::Truncated {
+            Some(anchor) if anchor.index > last => Err(ChainFault::Truncated {
                 last,
                 anchored: anchor.index,
             }),

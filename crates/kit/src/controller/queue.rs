@@ -1,4 +1,4 @@
-//! Which key is next. A value: it knows no clock and no task.
+//! The work queue of a controller, as a value: it has no clock and no tasks.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,56 +7,57 @@ use std::{
 
 use crate::{clock::Uptime, planted};
 
-/// How much of a hurry there is.
+/// How urgent a key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Somebody changed something and may be waiting.
+    /// Something changed, and a user may be waiting for it.
     Change,
     /// Nothing is known to have changed.
     Resync,
 }
 
-/// What is to be done now.
+/// What the controller does now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next<K> {
-    /// Work on this key, then say [`Queue::done`].
+pub enum NextKey<K> {
+    /// Reconcile this key, then call [`Queue::done`] or [`Queue::failed`].
     Run(K),
-    /// Nothing before this moment, unless something is added.
+    /// Nothing before this moment, unless a key is added.
     Wait(Uptime),
-    /// Nothing until something is added.
+    /// Nothing until a key is added.
     Idle,
 }
 
-/// After so many keys in a hurry comes one that is not, so that a storm of changes does not keep
-/// the rest from being looked at for ever.
-const IN_A_ROW: u32 = 16;
+/// After this number of consecutive changes one resync runs, so that a flood of changes does not
+/// starve the other keys.
+const MAX_CONSECUTIVE_CHANGES: u32 = 16;
 
-/// Keys that want to be worked on.
+/// Keys to reconcile.
 #[derive(Debug, Clone)]
 pub struct Queue<K> {
-    keys: HashMap<K, Entry>,
-    /// Keys that may run now, the first to come first within a priority.
-    ready: BTreeMap<Place, K>,
-    /// Keys that wait, by when.
-    later: BTreeMap<(Uptime, u64), K>,
+    keys: HashMap<K, QueuedKey>,
+    /// Keys that may run now, first in first out within a priority.
+    ready: BTreeMap<ReadyPosition, K>,
+    /// Keys that are due later, by time and arrival.
+    delayed: BTreeMap<(Uptime, u64), K>,
     running: usize,
     arrivals: u64,
-    hurried: u32,
+    consecutive_changes: u32,
 }
 
-type Place = (Priority, u64);
+/// Priority, then number of arrival.
+type ReadyPosition = (Priority, u64);
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    state: State,
+struct QueuedKey {
+    state: KeyState,
     failures: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
-    Ready(Place),
-    Later(Uptime, u64, Priority),
-    /// Under way; and what was added since.
+enum KeyState {
+    Ready(ReadyPosition),
+    Delayed(Uptime, u64, Priority),
+    /// Its reconcile runs; with the time and priority of what was added since it started.
     Running(Option<(Uptime, Priority)>),
 }
 
@@ -65,107 +66,109 @@ impl<K> Default for Queue<K> {
         Self {
             keys: HashMap::new(),
             ready: BTreeMap::new(),
-            later: BTreeMap::new(),
+            delayed: BTreeMap::new(),
             running: 0,
             arrivals: 0,
-            hurried: 0,
+            consecutive_changes: 0,
         }
     }
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// Asks for `key` to be worked on at `at` or earlier. While it is worked on, the work after
-    /// that is what is asked for.
+    /// Schedules a reconcile of `key` at `at` or earlier. If one is running, another one follows.
     pub fn add(&mut self, key: K, priority: Priority, at: Uptime, now: Uptime) {
-        let Some(entry) = self.keys.get(&key).copied() else {
-            self.put(key, 0, priority, at, now);
+        let Some(queued) = self.keys.get(&key).copied() else {
+            self.insert(key, 0, priority, at, now);
             return;
         };
-        let (at, priority) = match entry.state {
-            State::Ready((former, _)) if former <= priority => return,
-            State::Later(former, _, _) if former <= at && at > now => return,
-            State::Ready(_) => (now, priority),
-            State::Later(_, _, former) => (at, priority.min(former)),
-            State::Running(former) => {
+        let (at, priority) = match queued.state {
+            KeyState::Ready((current, _)) if current <= priority => return,
+            KeyState::Delayed(due, _, _) if due <= at && at > now => return,
+            KeyState::Ready(_) => (now, priority),
+            KeyState::Delayed(_, _, current) => (at, priority.min(current)),
+            KeyState::Running(since) => {
                 planted!(NewsForgotten => return);
-                let (earliest, hurry) = former.unwrap_or((at, priority));
-                let since = Some((earliest.min(at), hurry.min(priority)));
-                if let Some(entry) = self.keys.get_mut(&key) {
-                    entry.state = State::Running(since);
+                let (earliest, urgency) = since.unwrap_or((at, priority));
+                let since = Some((earliest.min(at), urgency.min(priority)));
+                if let Some(queued) = self.keys.get_mut(&key) {
+                    queued.state = KeyState::Running(since);
                 }
                 return;
             }
         };
-        self.take_out(entry.state);
-        self.put(key, entry.failures, priority, at, now);
+        self.unschedule(queued.state);
+        self.insert(key, queued.failures, priority, at, now);
     }
 
-    /// The key to work on now.
-    pub fn next(&mut self, now: Uptime) -> Next<K> {
+    /// Takes the key to reconcile now.
+    pub fn next(&mut self, now: Uptime) -> NextKey<K> {
         self.release(now);
-        let Some((place, key)) = self.first() else {
-            let earliest = self.later.keys().next();
-            return earliest.map_or(Next::Idle, |&(at, _)| Next::Wait(at));
+        let Some((position, key)) = self.first() else {
+            let earliest = self.delayed.keys().next();
+            return earliest.map_or(NextKey::Idle, |&(at, _)| NextKey::Wait(at));
         };
-        self.ready.remove(&place);
-        self.hurried = match place.0 {
-            Priority::Change => self.hurried + 1,
+        self.ready.remove(&position);
+        self.consecutive_changes = match position.0 {
+            Priority::Change => self.consecutive_changes + 1,
             Priority::Resync => 0,
         };
-        if let Some(entry) = self.keys.get_mut(&key) {
-            entry.state = State::Running(None);
+        if let Some(queued) = self.keys.get_mut(&key) {
+            queued.state = KeyState::Running(None);
             self.running += 1;
         }
-        Next::Run(key)
+        NextKey::Run(key)
     }
 
-    /// The work on `key` ended well; it is worked on again at `again`, or when it is added.
-    pub fn done(&mut self, key: &K, again: Option<Uptime>, now: Uptime) {
-        self.end(key, 0, again.map(|at| (at, Priority::Resync)), now);
+    /// Ends the reconcile of `key` as successful; the next one is at `requeue_at`, or when the key is
+    /// added.
+    pub fn done(&mut self, key: &K, requeue_at: Option<Uptime>, now: Uptime) {
+        let requeue = requeue_at.map(|at| (at, Priority::Resync));
+        self.end(key, 0, requeue, now);
     }
 
-    /// The work on `key` failed, for so many times in a row now; `wait` says until when that keeps
-    /// it from being tried again.
-    pub fn failed(&mut self, key: &K, wait: impl FnOnce(u32) -> Uptime, now: Uptime) {
+    /// Ends the reconcile of `key` as failed. `retry_at` returns the time of the next attempt for the
+    /// number of consecutive failures.
+    pub fn failed(&mut self, key: &K, retry_at: impl FnOnce(u32) -> Uptime, now: Uptime) {
         let failures = self
             .keys
             .get(key)
-            .map_or(0, |entry| entry.failures)
+            .map_or(0, |queued| queued.failures)
             .saturating_add(1);
-        self.end(key, failures, Some((wait(failures), Priority::Resync)), now);
+        let retry = (retry_at(failures), Priority::Resync);
+        self.end(key, failures, Some(retry), now);
     }
 
-    /// How many keys are worked on.
+    /// The number of keys that are being reconciled.
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// How many keys wait, for their turn or for their time.
+    /// The number of keys that are ready or delayed.
     pub fn waiting(&self) -> usize {
-        self.ready.len() + self.later.len()
+        self.ready.len() + self.delayed.len()
     }
 
-    /// The keys that are worked on.
+    /// The keys that are being reconciled.
     pub fn running_keys(&self) -> impl Iterator<Item = &K> {
-        let running = |entry: &Entry| matches!(entry.state, State::Running(_));
-        let keys = self.keys.iter().filter(move |(_, entry)| running(entry));
+        let running = |queued: &QueuedKey| matches!(queued.state, KeyState::Running(_));
+        let keys = self.keys.iter().filter(move |(_, queued)| running(queued));
         keys.map(|(key, _)| key)
     }
 
-    /// The keys that wait.
+    /// The keys that are ready or delayed.
     pub fn waiting_keys(&self) -> impl Iterator<Item = &K> {
-        self.ready.values().chain(self.later.values())
+        self.ready.values().chain(self.delayed.values())
     }
 
-    /// The keys that failed last time, with how often in a row.
+    /// The keys whose last reconcile failed, each with its number of consecutive failures.
     pub fn failing(&self) -> impl Iterator<Item = (&K, u32)> {
-        let keys = self.keys.iter().filter(|(_, entry)| entry.failures > 0);
-        keys.map(|(key, entry)| (key, entry.failures))
+        let keys = self.keys.iter().filter(|(_, queued)| queued.failures > 0);
+        keys.map(|(key, queued)| (key, queued.failures))
     }
 
-    fn end(&mut self, key: &K, failures: u32, again: Option<(Uptime, Priority)>, now: Uptime) {
-        let Some(&Entry {
-            state: State::Running(since),
+    fn end(&mut self, key: &K, failures: u32, requeue: Option<(Uptime, Priority)>, now: Uptime) {
+        let Some(&QueuedKey {
+            state: KeyState::Running(since),
             ..
         }) = self.keys.get(key)
         else {
@@ -173,60 +176,60 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         };
         self.keys.remove(key);
         self.running -= 1;
-        // What was said meanwhile is not put off by a failure: it may be what mends it.
-        let asked = [since, again].into_iter().flatten();
-        if let Some((at, priority)) = asked.min_by_key(|&(at, _)| at) {
-            self.put(key.clone(), failures, priority, at, now);
+        // A failure does not delay what was added meanwhile: that change may fix it.
+        let due = [since, requeue].into_iter().flatten();
+        if let Some((at, priority)) = due.min_by_key(|&(at, _)| at) {
+            self.insert(key.clone(), failures, priority, at, now);
         }
     }
 
-    fn put(&mut self, key: K, failures: u32, priority: Priority, at: Uptime, now: Uptime) {
+    fn insert(&mut self, key: K, failures: u32, priority: Priority, at: Uptime, now: Uptime) {
         self.arrivals += 1;
         let state = if at <= now {
             self.ready.insert((priority, self.arrivals), key.clone());
-            State::Ready((priority, self.arrivals))
+            KeyState::Ready((priority, self.arrivals))
         } else {
-            self.later.insert((at, self.arrivals), key.clone());
-            State::Later(at, self.arrivals, priority)
+            self.delayed.insert((at, self.arrivals), key.clone());
+            KeyState::Delayed(at, self.arrivals, priority)
         };
-        self.keys.insert(key, Entry { state, failures });
+        self.keys.insert(key, QueuedKey { state, failures });
     }
 
-    fn take_out(&mut self, state: State) {
+    fn unschedule(&mut self, state: KeyState) {
         match state {
-            State::Ready(place) => drop(self.ready.remove(&place)),
-            State::Later(at, arrival, _) => drop(self.later.remove(&(at, arrival))),
-            State::Running(_) => {}
+            KeyState::Ready(position) => drop(self.ready.remove(&position)),
+            KeyState::Delayed(at, arrival, _) => drop(self.delayed.remove(&(at, arrival))),
+            KeyState::Running(_) => {}
         }
     }
 
-    /// Those whose time has come wait for their turn.
+    /// Makes delayed keys ready whose time has come.
     fn release(&mut self, now: Uptime) {
-        while let Some(first) = self.later.first_entry() {
+        while let Some(first) = self.delayed.first_entry() {
             if first.key().0 > now {
                 return;
             }
             let ((_, arrival), key) = first.remove_entry();
-            let Some(entry) = self.keys.get_mut(&key) else {
+            let Some(queued) = self.keys.get_mut(&key) else {
                 continue;
             };
-            if let State::Later(_, _, priority) = entry.state {
-                entry.state = State::Ready((priority, arrival));
+            if let KeyState::Delayed(_, _, priority) = queued.state {
+                queued.state = KeyState::Ready((priority, arrival));
                 self.ready.insert((priority, arrival), key);
             }
         }
     }
 
-    fn first(&self) -> Option<(Place, K)> {
-        let patient = (Priority::Resync, 0)..;
-        let first = if self.hurried >= IN_A_ROW {
+    fn first(&self) -> Option<(ReadyPosition, K)> {
+        let resyncs = (Priority::Resync, 0)..;
+        let first = if self.consecutive_changes >= MAX_CONSECUTIVE_CHANGES {
             self.ready
-                .range(patient)
+                .range(resyncs)
                 .next()
                 .or_else(|| self.ready.iter().next())
         } else {
             self.ready.iter().next()
         };
-        first.map(|(place, key)| (*place, key.clone()))
+        first.map(|(position, key)| (*position, key.clone()))
     }
 }

@@ -1,4 +1,4 @@
-//! Runs reconciles as the queue says.
+//! Runs reconciles in the order of the queue.
 
 use std::{collections::HashMap, fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
 
@@ -11,76 +11,76 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Backoff, Next, Priority, Queue,
-    backoff::spread,
-    ended::{Ended, Later},
-    state::state,
+    Backoff, NextKey, Priority, Queue,
+    backoff::jitter,
+    finished::{Disposition, FinishedReconcile},
+    state::queue_state,
 };
 use crate::{
     clock::{Clock, Uptime},
-    echo::{Beginning, Echoes, Observer, Own},
     lease::Leadership,
+    own_writes::{ObservedWatches, PendingWrites, ReconcileObserver, ReconcileStart},
     planted,
     process::QueueState,
-    telemetry::{self, EchoLate, Reconciled, Telemetry},
+    telemetry::{OwnWritesLate, ReconcileResult, Reconciled, Telemetry},
     watch::Watches,
 };
 
-/// How a controller works.
+/// Settings of a controller.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Its name in logs and metrics.
+pub struct ControllerOptions {
+    /// The name of the controller in logs and metrics.
     pub name: &'static str,
-    /// At most so many keys are worked on at once.
+    /// The maximum number of reconciles at a time.
     pub concurrency: usize,
-    /// A reconcile that takes longer has failed.
+    /// The time after which a reconcile counts as failed.
     pub timeout: Duration,
-    /// Every key is looked at again after about this time, whatever was or was not said.
-    pub look_again: Duration,
-    /// How long keys that fail wait.
+    /// The time after which every key is reconciled again, about, even if no change was observed.
+    pub resync_interval: Duration,
+    /// The delay before a failed key is retried.
     pub backoff: Backoff,
-    /// So long a key waits for the watches to show what was written for it. A watch that broke off
-    /// is soon opened again; one that says nothing for longer keeps nobody from working.
-    pub echo: Duration,
+    /// How long a key is held back until the watches show what its reconcile wrote. A watch that
+    /// failed is reopened within seconds; one that is silent for longer must not block the key.
+    pub own_write_timeout: Duration,
 }
 
-impl Options {
-    /// The usual settings for the controller `name`.
+impl ControllerOptions {
+    /// The default settings of the controller `name`.
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
             concurrency: if planted!(OneAtATime) { 1 } else { 8 },
             timeout: Duration::from_mins(1),
-            look_again: Duration::from_mins(30),
+            resync_interval: Duration::from_mins(30),
             backoff: Backoff::default(),
-            echo: Duration::from_mins(1),
+            own_write_timeout: Duration::from_mins(1),
         }
     }
 }
 
-/// What a reconcile that did not fail came to.
+/// The result of a successful reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should be; look again some day.
-    Settled,
-    /// Look again after this time at the latest.
-    Again(Duration),
-    /// There is no such object: nothing to look at until it is added.
+    /// The object is in its desired state; reconcile it again after the resync interval.
+    Done,
+    /// Reconcile again after this time at the latest.
+    RequeueAfter(Duration),
+    /// The object does not exist: no reconcile until the key is enqueued again.
     Gone,
 }
 
-/// Asks a controller to look at a key. Cheap to copy.
-pub struct Trigger<K> {
-    shared: Arc<Shared<K>>,
+/// Puts keys into the queue of a controller. Cheap to clone.
+pub struct Enqueuer<K> {
+    shared: Arc<SharedQueue<K>>,
 }
 
-struct Shared<K> {
+struct SharedQueue<K> {
     queue: Mutex<Queue<K>>,
     added: Notify,
     clock: Clock,
 }
 
-impl<K> Clone for Trigger<K> {
+impl<K> Clone for Enqueuer<K> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
@@ -88,14 +88,14 @@ impl<K> Clone for Trigger<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Trigger<K> {
-    /// Somebody changed something: look at `key` as soon as there is room.
-    pub fn changed(&self, key: K) {
+impl<K: Clone + Eq + Hash> Enqueuer<K> {
+    /// Enqueues `key` because something changed: it is reconciled before resyncs.
+    pub fn enqueue(&self, key: K) {
         self.add(key, Priority::Change);
     }
 
-    /// Look at `key` when nothing is in a hurry.
-    pub fn resync(&self, key: K) {
+    /// Enqueues `key` though nothing is known to have changed: changes are reconciled first.
+    pub fn enqueue_resync(&self, key: K) {
         self.add(key, Priority::Resync);
     }
 
@@ -106,21 +106,21 @@ impl<K: Clone + Eq + Hash> Trigger<K> {
     }
 }
 
-/// A queue and what is done with its keys.
+/// A queue, and the loop that reconciles its keys.
 pub struct Controller<K> {
-    options: Options,
-    shared: Arc<Shared<K>>,
-    /// Whoever works without asking has nobody beside it.
+    options: ControllerOptions,
+    shared: Arc<SharedQueue<K>>,
+    /// None if no other process runs the same controller.
     leadership: Option<Leadership>,
     telemetry: Telemetry,
-    /// What reconciles read, and what shows what they wrote.
-    watches: Option<Arc<dyn Echoes>>,
-    observer: Option<Arc<dyn Observer>>,
+    /// The watches that show what reconciles wrote.
+    watches: Option<Arc<dyn ObservedWatches>>,
+    observer: Option<Arc<dyn ReconcileObserver>>,
 }
 
-/// How the work on a key ended.
-enum End<E> {
-    Well(Outcome),
+/// How the task of a reconcile ended, unless it panicked.
+enum ReconcileEnd<E> {
+    Succeeded(Outcome),
     Failed(E),
     TimedOut,
 }
@@ -129,9 +129,9 @@ impl<K> Controller<K>
 where
     K: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static,
 {
-    /// A controller with nothing to do yet.
-    pub fn new(options: Options, clock: Clock) -> Self {
-        let shared = Shared {
+    /// A controller with an empty queue.
+    pub fn new(options: ControllerOptions, clock: Clock) -> Self {
+        let shared = SharedQueue {
             queue: Mutex::default(),
             added: Notify::new(),
             clock,
@@ -146,45 +146,49 @@ where
         }
     }
 
-    /// The same controller, counted by `telemetry`.
-    pub fn counted_by(mut self, telemetry: Telemetry) -> Self {
+    /// The same controller, which reports its reconciles to `telemetry`.
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
         self.telemetry = telemetry;
         self
     }
 
-    /// The same controller, which begins nothing while another process leads. What is asked for
-    /// meanwhile waits.
-    pub fn led_by(mut self, leadership: Leadership) -> Self {
+    /// The same controller, which starts no reconcile while another process leads. Keys that are
+    /// enqueued meanwhile stay in the queue.
+    pub fn with_leadership(mut self, leadership: Leadership) -> Self {
         self.leadership = Some(leadership);
         self
     }
 
-    /// The same controller, which does not look at a key again before `watches` show what it wrote
-    /// for it.
-    pub fn reading(mut self, watches: Watches) -> Self {
-        self.observer = watches.process().observer().cloned();
+    /// The same controller, which does not reconcile a key again before `watches` show what its last
+    /// reconcile wrote.
+    pub fn with_watches(mut self, watches: Watches) -> Self {
+        self.observer = watches.process().reconcile_observer().cloned();
         self.watches = Some(Arc::new(watches));
         self
     }
 
-    /// Looks at the queue, whenever it is called.
+    /// A function that returns a snapshot of the queue.
     pub fn view(&self) -> impl Fn() -> QueueState + Send + Sync + use<K> {
         let (name, shared) = (self.options.name, self.shared.clone());
         let leadership = self.leadership.clone();
-        move || state(name, !may_work(leadership.as_ref()), &shared.queue.lock())
+        move || {
+            let paused = !may_reconcile(leadership.as_ref());
+            queue_state(name, paused, &shared.queue.lock())
+        }
     }
 
-    /// What asks it to look at a key.
-    pub fn trigger(&self) -> Trigger<K> {
-        Trigger {
+    /// The handle that enqueues keys.
+    pub fn enqueuer(&self) -> Enqueuer<K> {
+        Enqueuer {
             shared: self.shared.clone(),
         }
     }
 
-    /// As [`Self::run`], once what it reads from is `known`.
-    pub async fn run_once_known<F, Fut, E>(
+    /// Waits for `synced`, the first listing of the caches that reconciles read, then does as
+    /// [`Self::run`].
+    pub async fn run_when<F, Fut, E>(
         self,
-        known: impl Future<Output = ()>,
+        synced: impl Future<Output = ()>,
         reconcile: F,
         stop: CancellationToken,
     ) where
@@ -194,25 +198,25 @@ where
     {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = known => {}
+            () = synced => {}
         }
         self.run(reconcile, stop).await;
     }
 
-    /// Works until `stop`, then waits for what is under way.
+    /// Reconciles keys until `stop`, then waits for the reconciles that are running.
     pub async fn run<F, Fut, E>(self, reconcile: F, stop: CancellationToken)
     where
         F: Fn(K) -> Fut,
         Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
         E: fmt::Display + Send + 'static,
     {
-        let mut work = JoinSet::new();
-        let mut keys = HashMap::new();
-        let mut echoes = FuturesUnordered::new();
+        let mut tasks = JoinSet::new();
+        let mut running = HashMap::new();
+        let mut held_back = FuturesUnordered::new();
         loop {
-            let may_work = may_work(self.leadership.as_ref());
-            let wait_until = if may_work {
-                self.start(&reconcile, &mut work, &mut keys)
+            let may_reconcile = may_reconcile(self.leadership.as_ref());
+            let wait_until = if may_reconcile {
+                self.start(&reconcile, &mut tasks, &mut running)
             } else {
                 Duration::MAX
             };
@@ -221,35 +225,36 @@ where
                 () = stop.cancelled() => break,
                 () = self.shared.added.notified() => {}
                 () = clock.sleep_until(wait_until) => {}
-                () = gained(self.leadership.clone()), if !may_work => {}
-                Some(ended) = work.join_next_with_id() => {
-                    let Some(ended) = self.note(ended, &mut keys) else { continue };
-                    if ended.own.is_shown() || planted!(EchoUnawaited) {
-                        self.finish(&ended);
+                () = gained(self.leadership.clone()), if !may_reconcile => {}
+                Some(joined) = tasks.join_next_with_id() => {
+                    let Some(finished) = self.record_end(joined, &mut running) else { continue };
+                    if finished.pending.is_observed() || planted!(EchoUnawaited) {
+                        self.requeue(&finished);
                     } else {
-                        echoes.push(ended.shown(clock, self.options.echo));
+                        let limit = self.options.own_write_timeout;
+                        held_back.push(finished.wait_observed(clock, limit));
                     }
                 }
-                Some((ended, shown)) = echoes.next() => {
-                    if !shown {
-                        let (controller, key) = (self.options.name, &ended.key);
-                        self.telemetry.emit(&EchoLate { controller, key });
+                Some((finished, observed)) = held_back.next() => {
+                    if !observed {
+                        let (controller, key) = (self.options.name, &finished.key);
+                        self.telemetry.emit(&OwnWritesLate { controller, key });
                     }
-                    self.finish(&ended);
+                    self.requeue(&finished);
                 }
             }
         }
-        while let Some(ended) = work.join_next_with_id().await {
-            let _ = self.note(ended, &mut keys);
+        while let Some(joined) = tasks.join_next_with_id().await {
+            let _ = self.record_end(joined, &mut running);
         }
     }
 
-    /// Starts what may start; when more may.
+    /// Starts reconciles up to the limit. Returns when the next key is due.
     fn start<F, Fut, E>(
         &self,
         reconcile: &F,
-        work: &mut JoinSet<End<E>>,
-        keys: &mut Keys<K>,
+        tasks: &mut JoinSet<ReconcileEnd<E>>,
+        running: &mut RunningKeys<K>,
     ) -> Duration
     where
         F: Fn(K) -> Fut,
@@ -257,47 +262,51 @@ where
         E: Send + 'static,
     {
         let (clock, limit) = (self.shared.clock, self.options.timeout);
-        while work.len() < self.options.concurrency {
+        while tasks.len() < self.options.concurrency {
             let next = self.shared.queue.lock().next(clock.uptime());
             let key = match next {
-                Next::Run(key) => key,
-                Next::Wait(until) => return until,
-                Next::Idle => return Duration::MAX,
+                NextKey::Run(key) => key,
+                NextKey::Wait(until) => return until,
+                NextKey::Idle => return Duration::MAX,
             };
-            let own = Own::new(self.watches.clone(), self.observed(&key));
-            let reconciling = own.clone().of(reconcile(key.clone()));
-            let task = work.spawn(async move {
+            let pending = PendingWrites::new(self.watches.clone(), self.notify_start(&key));
+            let reconciling = pending.clone().scope(reconcile(key.clone()));
+            let task = tasks.spawn(async move {
                 match clock.within(limit, reconciling).await {
-                    Some(Ok(outcome)) => End::Well(outcome),
-                    Some(Err(error)) => End::Failed(error),
-                    None => End::TimedOut,
+                    Some(Ok(outcome)) => ReconcileEnd::Succeeded(outcome),
+                    Some(Err(error)) => ReconcileEnd::Failed(error),
+                    None => ReconcileEnd::TimedOut,
                 }
             });
-            keys.insert(task.id(), (key, clock.uptime(), own));
+            running.insert(task.id(), (key, clock.uptime(), pending));
         }
         Duration::MAX
     }
 
-    /// The number that whoever looks on gives to a reconcile that begins.
-    fn observed(&self, key: &K) -> Option<u64> {
+    /// Reports the start of a reconcile to the observer, if any, and returns its number.
+    fn notify_start(&self, key: &K) -> Option<u64> {
         let (observer, watches) = (self.observer.as_ref()?, self.watches.as_ref()?);
         let controller = self.options.name;
-        Some(observer.begins(&Beginning {
+        Some(observer.on_start(&ReconcileStart {
             controller,
             key,
             watches: &**watches,
         }))
     }
 
-    /// Tells what came of a reconcile.
-    fn note<E: fmt::Display>(&self, ended: Joined<E>, keys: &mut Keys<K>) -> Option<Ended<K>> {
-        let (id, end) = match ended {
+    /// Reports the end of a reconcile, and returns what the queue does with its key.
+    fn record_end<E: fmt::Display>(
+        &self,
+        joined: JoinedReconcile<E>,
+        running: &mut RunningKeys<K>,
+    ) -> Option<FinishedReconcile<K>> {
+        let (id, end) = match joined {
             Ok((id, end)) => (id, Ok(end)),
             Err(error) => (error.id(), Err(error)),
         };
-        let (key, begun, own) = keys.remove(&id)?;
+        let (key, begun, pending) = running.remove(&id)?;
         let now = self.shared.clock.uptime();
-        let (result, error) = self.judge(&end);
+        let (result, error) = self.classify(&end);
         self.telemetry.emit(&Reconciled {
             controller: self.options.name,
             key: &key,
@@ -305,66 +314,72 @@ where
             error,
             took: now.saturating_sub(begun),
         });
-        let next = match end {
-            Ok(End::Well(outcome)) => Later::Well(outcome),
-            _ if result == telemetry::Result::LostLead => Later::PutBack,
-            _ => Later::Failed,
+        let disposition = match end {
+            Ok(ReconcileEnd::Succeeded(outcome)) => Disposition::Succeeded(outcome),
+            _ if result == ReconcileResult::LostLeadership => Disposition::LostLeadership,
+            _ => Disposition::Failed,
         };
-        Some(Ended { key, next, own })
+        Some(FinishedReconcile {
+            key,
+            disposition,
+            pending,
+        })
     }
 
-    /// The key may be looked at again.
-    fn finish(&self, ended: &Ended<K>) {
+    /// Releases the key: it may be reconciled again.
+    fn requeue(&self, finished: &FinishedReconcile<K>) {
         let now = self.shared.clock.uptime();
-        let key = &ended.key;
-        match ended.next {
-            Later::Well(outcome) => self.well(key, outcome),
-            // It is the first to go on.
-            Later::PutBack => self.put_back(key),
-            Later::Failed if planted!(FailureForgotten) => self.well(key, Outcome::Settled),
-            Later::Failed => {
-                let wait = |failures| now + self.options.backoff.wait(key, failures);
-                self.shared.queue.lock().failed(key, wait, now);
+        let key = &finished.key;
+        match finished.disposition {
+            Disposition::Succeeded(outcome) => self.requeue_succeeded(key, outcome),
+            // It is due at once, so it is the first to run under the next leader.
+            Disposition::LostLeadership => self.requeue_now(key),
+            Disposition::Failed if planted!(FailureForgotten) => {
+                self.requeue_succeeded(key, Outcome::Done);
+            }
+            Disposition::Failed => {
+                let retry_at = |failures| now + self.options.backoff.wait(key, failures);
+                self.shared.queue.lock().failed(key, retry_at, now);
             }
         }
     }
 
-    /// What the end of a reconcile means, and why.
-    fn judge<E: fmt::Display>(
+    /// The result of a reconcile for telemetry, and its error.
+    fn classify<E: fmt::Display>(
         &self,
-        end: &Result<End<E>, JoinError>,
-    ) -> (telemetry::Result, Option<String>) {
-        use telemetry::Result::{Failed, LostLead, Panicked, TimedOut, Well};
+        end: &Result<ReconcileEnd<E>, JoinError>,
+    ) -> (ReconcileResult, Option<String>) {
+        use ReconcileResult::{Failed, LostLeadership, Panicked, Succeeded, TimedOut};
         match end {
-            Ok(End::Well(_)) => (Well, None),
+            Ok(ReconcileEnd::Succeeded(_)) => (Succeeded, None),
             Err(error) => (Panicked, Some(error.to_string())),
-            // Whoever lost the lead on the way could not but fail.
-            Ok(_) if !may_work(self.leadership.as_ref()) => (LostLead, None),
-            Ok(End::Failed(error)) => (Failed, Some(error.to_string())),
-            Ok(End::TimedOut) => (TimedOut, None),
+            // A reconcile that loses leadership cannot but fail: its writes are refused.
+            Ok(_) if !may_reconcile(self.leadership.as_ref()) => (LostLeadership, None),
+            Ok(ReconcileEnd::Failed(error)) => (Failed, Some(error.to_string())),
+            Ok(ReconcileEnd::TimedOut) => (TimedOut, None),
         }
     }
 
-    fn put_back(&self, key: &K) {
+    fn requeue_now(&self, key: &K) {
         let now = self.shared.clock.uptime();
         self.shared.queue.lock().done(key, Some(now), now);
     }
 
-    fn well(&self, key: &K, outcome: Outcome) {
+    fn requeue_succeeded(&self, key: &K, outcome: Outcome) {
         let now = self.shared.clock.uptime();
-        let some_day = || spread(self.options.look_again, key);
-        let again = match outcome {
-            Outcome::Settled => Some(some_day()),
-            Outcome::Again(_) if planted!(AgainForgotten) => Some(some_day()),
-            Outcome::Again(after) => Some(after.min(some_day())),
+        let resync = || jitter(self.options.resync_interval, key);
+        let requeue_after = match outcome {
+            Outcome::Done => Some(resync()),
+            Outcome::RequeueAfter(_) if planted!(AgainForgotten) => Some(resync()),
+            Outcome::RequeueAfter(after) => Some(after.min(resync())),
             Outcome::Gone => None,
         };
-        let again = again.map(|after| now.saturating_add(after));
-        self.shared.queue.lock().done(key, again, now);
+        let requeue_at = requeue_after.map(|after| now.saturating_add(after));
+        self.shared.queue.lock().done(key, requeue_at, now);
     }
 }
 
-fn may_work(leadership: Option<&Leadership>) -> bool {
+fn may_reconcile(leadership: Option<&Leadership>) -> bool {
     leadership.is_none_or(|leadership| leadership.check().is_ok())
 }
 
@@ -374,8 +389,9 @@ async fn gained(leadership: Option<Leadership>) {
     }
 }
 
-type Keys<K> = HashMap<Id, (K, Uptime, Arc<Own>)>;
-type Joined<E> = Result<(Id, End<E>), JoinError>;
+/// The running reconciles by task: the key, when it began, and its writes.
+type RunningKeys<K> = HashMap<Id, (K, Uptime, Arc<PendingWrites>)>;
+type JoinedReconcile<E> = Result<(Id, ReconcileEnd<E>), JoinError>;
 
 impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -385,8 +401,8 @@ impl<K> fmt::Debug for Controller<K> {
     }
 }
 
-impl<K> fmt::Debug for Trigger<K> {
+impl<K> fmt::Debug for Enqueuer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trigger").finish_non_exhaustive()
+        f.debug_struct("Enqueuer").finish_non_exhaustive()
     }
 }

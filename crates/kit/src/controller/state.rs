@@ -1,11 +1,11 @@
-//! A queue, as others see it.
+//! The state of a queue for `/debug/state.json` and metrics.
 
 use std::{fmt, hash::Hash};
 
 use super::Queue;
-use crate::process::{Keys, QueueState};
+use crate::process::{KeyList, QueueState};
 
-pub(super) fn state<K: Clone + Eq + Hash + fmt::Debug>(
+pub(super) fn queue_state<K: Clone + Eq + Hash + fmt::Debug>(
     controller: &'static str,
     paused: bool,
     queue: &Queue<K>,
@@ -18,8 +18,8 @@ pub(super) fn state<K: Clone + Eq + Hash + fmt::Debug>(
     QueueState {
         controller,
         paused,
-        running: Keys::of(running.map(|key| format!("{key:?}"))),
-        waiting: Keys::of(waiting.map(|key| format!("{key:?}"))),
-        failing: Keys::of(failing),
+        running: KeyList::new(running.map(|key| format!("{key:?}"))),
+        waiting: KeyList::new(waiting.map(|key| format!("{key:?}"))),
+        failing: KeyList::new(failing),
     }
 }

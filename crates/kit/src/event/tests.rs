@@ -6,13 +6,18 @@ use super::*;
 use crate::{lease::Leadership, server::Server};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_again_is_counted() {
+async fn a_repeated_event_is_counted() {
     let server = Server::open().await;
     let client = server.client.clone();
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-    let hand = Hand::new(client.clone(), "test", Leadership::alone(clock), clock);
-    let recorder = Recorder::new(hand, "tester", clock);
-    // As long as a name can be.
+    let writer = Writer::new(
+        client.clone(),
+        "test",
+        Leadership::without_election(clock),
+        clock,
+    );
+    let recorder = EventRecorder::new(writer, "tester", clock);
+    // The longest possible name.
     let map = json!({"metadata": {"name": format!("m{}.m", "-m".repeat(125))}});
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let map = maps
@@ -24,8 +29,8 @@ async fn what_is_said_again_is_counted() {
         .unwrap();
     for (reason, times) in [("Stuck", 3), ("Other", 1)] {
         for _ in 0..times {
-            let note = Note::warning(reason, "it does not move");
-            recorder.tell(&map, &note).await;
+            let draft = EventDraft::warning(reason, "it does not move");
+            recorder.record(&map, &draft).await;
         }
     }
     let events: Api<Event> = Api::default_namespaced(client);
@@ -34,11 +39,11 @@ async fn what_is_said_again_is_counted() {
         .await
         .unwrap()
         .items;
-    let mut said: Vec<_> = found
+    let mut counts: Vec<_> = found
         .iter()
         .map(|event| (event.reason.as_deref().unwrap(), event.count.unwrap()))
         .collect();
-    said.sort_unstable();
-    assert_eq!(said, [("Other", 1), ("Stuck", 3)]);
+    counts.sort_unstable();
+    assert_eq!(counts, [("Other", 1), ("Stuck", 3)]);
     assert_eq!(found[0].involved_object.uid, map.metadata.uid);
 }

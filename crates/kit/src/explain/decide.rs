@@ -1,4 +1,4 @@
-//! From what is known to what can be said.
+//! From facts to an explanation.
 
 use std::collections::BTreeSet;
 
@@ -7,104 +7,115 @@ use serde_json::Value;
 
 use super::{
     Explanation, Facts, Verdict,
-    kinds::{Judgement, judge},
-    said::{Said, Weight},
-    words,
+    conditions::{ConditionSummary, Severity},
+    kinds::{Assessment, assess},
+    text,
 };
 use crate::{
     operation::{Operation, Phase},
     why,
 };
 
-/// Words that are as long as this and are said twice mean the same.
-const TELLING: usize = 20;
-/// So many Events are told.
-const EVENTS: usize = 3;
+/// The length from which equal texts are taken for the same statement.
+const MIN_REPEATED_LENGTH: usize = 20;
+/// The maximum number of Events in an explanation.
+const MAX_EVENTS: usize = 3;
 
-/// Why the object is as it is.
+/// Explains the state of the object.
 pub fn explain(facts: &Facts) -> Explanation {
-    let operations = concerning(facts);
+    let operations = operations_on(facts);
     let warnings = warnings(&facts.events);
-    let judgement = facts.object.as_ref().and_then(|object| {
-        let known = facts.known.clone();
-        known.or_else(|| judge(facts, object))
+    let assessment = facts.object.as_ref().and_then(|object| {
+        let given = facts.assessment.clone();
+        given.or_else(|| assess(facts, object))
     });
-    let covers = judgement.as_ref().map_or(&[] as &[_], |known| known.covers);
-    let mut conditions = facts.object.as_ref().map(Said::of).unwrap_or_default();
-    conditions.retain(|said| !covers.contains(&&*said.kind));
-    let verdict = verdict(facts, judgement.as_ref(), &conditions, &operations);
-    let why = why(facts, judgement.as_ref(), &conditions, &operations);
-    let told = warnings.iter().filter(|event| !is_said(event, &why));
-    let told = told.take(EVENTS);
-    let hidden = missed(facts);
+    let covers = assessment
+        .as_ref()
+        .map_or(&[] as &[_], |assessment| assessment.covers);
+    let mut conditions = facts
+        .object
+        .as_ref()
+        .map(ConditionSummary::of)
+        .unwrap_or_default();
+    conditions.retain(|condition| !covers.contains(&&*condition.type_));
+    let verdict = verdict(facts, assessment.as_ref(), &conditions, &operations);
+    let why = why(facts, assessment.as_ref(), &conditions, &operations);
+    let shown = warnings.iter().filter(|event| !is_repeated(event, &why));
+    let shown = shown.take(MAX_EVENTS);
+    let unreadable = relevant_unreadable(facts);
     Explanation {
         verdict,
-        headline: words::headline(facts, verdict, &hidden),
-        seen: told.map(|event| words::event(event, facts.now)).collect(),
+        headline: text::headline(facts, verdict, &unreadable),
+        seen: shown.map(|event| text::event(event, facts.now)).collect(),
         why,
-        advice: advice(facts, judgement, &operations, &warnings, verdict),
-        hidden,
+        advice: advice(facts, assessment, &operations, &warnings, verdict),
+        unreadable,
     }
 }
 
 fn verdict(
     facts: &Facts,
-    judgement: Option<&Judgement>,
-    conditions: &[Said],
+    assessment: Option<&Assessment>,
+    conditions: &[ConditionSummary],
     operations: &[&Operation],
 ) -> Verdict {
     let Some(object) = &facts.object else {
-        return Verdict::Missing;
+        return Verdict::NotFound;
     };
-    let under_way = |one: &&Operation| !is_over(phase(one));
-    let weightiest = conditions.first().map_or(Weight::Fine, Said::weight);
-    let moving = conditions
+    let is_running = |one: &&Operation| !is_finished(phase(one));
+    let most_severe = conditions
+        .first()
+        .map_or(Severity::Healthy, ConditionSummary::severity);
+    let progressing = conditions
         .iter()
-        .any(|said| said.weight() == Weight::Moving);
-    let known = judgement.map_or(Verdict::Well, |known| known.verdict);
-    if is_leaving(object) {
-        Verdict::Leaving
-    } else if weightiest == Weight::Stuck || known == Verdict::Troubled {
-        Verdict::Troubled
-    } else if unseen(object).is_some() || operations.iter().any(under_way) || moving {
-        Verdict::OnItsWay
-    } else if weightiest == Weight::Trouble {
-        Verdict::Troubled
+        .any(|condition| condition.severity() == Severity::Progressing);
+    let assessed = assessment.map_or(Verdict::Healthy, |assessment| assessment.verdict);
+    if is_terminating(object) {
+        Verdict::Terminating
+    } else if most_severe == Severity::Stalled || assessed == Verdict::Degraded {
+        Verdict::Degraded
+    } else if unobserved_generation(object).is_some()
+        || operations.iter().any(is_running)
+        || progressing
+    {
+        Verdict::Progressing
+    } else if most_severe == Severity::Unhealthy {
+        Verdict::Degraded
     } else {
-        known
+        assessed
     }
 }
 
 fn why(
     facts: &Facts,
-    judgement: Option<&Judgement>,
-    conditions: &[Said],
+    assessment: Option<&Assessment>,
+    conditions: &[ConditionSummary],
     operations: &[&Operation],
 ) -> Vec<String> {
     let Some(object) = &facts.object else {
         return Vec::new();
     };
     let mut why = Vec::new();
-    if is_leaving(object) {
-        why.push(words::leaving(object, facts.now));
+    if is_terminating(object) {
+        why.push(text::terminating(object, facts.now));
     }
-    if let Some((wanted, seen)) = unseen(object) {
-        why.push(words::unseen(wanted, seen));
+    if let Some((current, observed)) = unobserved_generation(object) {
+        why.push(text::unobserved_generation(current, observed));
     }
-    why.extend(judgement.into_iter().flat_map(|known| known.why.clone()));
-    let telling = conditions
+    why.extend(assessment.into_iter().flat_map(|one| one.why.clone()));
+    let unhealthy = conditions
         .iter()
-        .filter(|said| said.weight() != Weight::Fine);
-    why.extend(telling.map(|said| words::condition(said, facts.now)));
-    let telling = operations
+        .filter(|condition| condition.severity() != Severity::Healthy);
+    why.extend(unhealthy.map(|condition| text::condition(condition, facts.now)));
+    let unsuccessful = operations
         .iter()
         .filter(|one| phase(one) != Phase::Succeeded);
-    why.extend(telling.map(|one| words::operation(one, facts.now)));
+    why.extend(unsuccessful.map(|one| text::operation(one, facts.now)));
     why
 }
 
-/// Operations on the object, the newest first; of those that are over only the very newest.
-fn concerning(facts: &Facts) -> Vec<&Operation> {
+/// The operations on the object, the newest first; of finished ones only if it is the newest of all.
+fn operations_on(facts: &Facts) -> Vec<&Operation> {
     let on_it = |one: &&Operation| {
         let target = &one.spec.target;
         target.kind.eq_ignore_ascii_case(&facts.kind)
@@ -114,10 +125,10 @@ fn concerning(facts: &Facts) -> Vec<&Operation> {
     let mut all: Vec<_> = facts.operations.iter().filter(on_it).collect();
     let age = |one: &Operation| one.metadata.creation_timestamp.as_ref().map(|time| time.0);
     all.sort_by_key(|one| std::cmp::Reverse(age(one)));
-    let mut place = 0;
+    let mut position = 0;
     all.retain(|one| {
-        place += 1;
-        place == 1 || !is_over(phase(one))
+        position += 1;
+        position == 1 || !is_finished(phase(one))
     });
     all
 }
@@ -127,54 +138,54 @@ fn phase(operation: &Operation) -> Phase {
     status.map(|status| status.phase).unwrap_or_default()
 }
 
-fn is_over(phase: Phase) -> bool {
+fn is_finished(phase: Phase) -> bool {
     matches!(phase, Phase::Succeeded | Phase::Failed | Phase::Cancelled)
 }
 
 fn warnings(events: &[Event]) -> Vec<&Event> {
     let is_warning = |event: &&Event| event.type_.as_deref() == Some("Warning");
     let mut warnings: Vec<_> = events.iter().filter(is_warning).collect();
-    warnings.sort_by_key(|event| std::cmp::Reverse(words::last_seen(event)));
+    warnings.sort_by_key(|event| std::cmp::Reverse(text::last_seen(event)));
     warnings
 }
 
-/// The kinds that would have said more. Storage is looked at only where something waits for it, and
-/// then its absence is said.
-fn missed(facts: &Facts) -> Vec<String> {
-    let beside = ["PersistentVolumeClaim", "StorageClass"];
-    let about_storage = beside.contains(&&*facts.kind);
-    let missed = facts
-        .hidden
+/// The unreadable kinds that matter for the object. Kinds of storage matter only to claims and classes;
+/// elsewhere, a reason mentions them if something waits for storage.
+fn relevant_unreadable(facts: &Facts) -> Vec<String> {
+    let storage = ["PersistentVolumeClaim", "StorageClass"];
+    let about_storage = storage.contains(&&*facts.kind);
+    let relevant = facts
+        .unreadable
         .iter()
-        .filter(|kind| about_storage || !beside.contains(&kind.as_str()));
-    missed.cloned().collect()
+        .filter(|kind| about_storage || !storage.contains(&kind.as_str()));
+    relevant.cloned().collect()
 }
 
-/// Whether the reasons have the words of the event, or the event has theirs.
-fn is_said(event: &Event, why: &[String]) -> bool {
+/// Whether a reason contains the message of the event, or the message ends with a reason.
+fn is_repeated(event: &Event, why: &[String]) -> bool {
     let message = event.message.as_deref().unwrap_or_default().trim();
-    let said = |why: &String| {
+    let repeats = |why: &String| {
         let last = why.rsplit_once(": ").map_or("", |(_, last)| last);
-        why.contains(message) || (last.len() >= TELLING && message.ends_with(last))
+        why.contains(message) || (last.len() >= MIN_REPEATED_LENGTH && message.ends_with(last))
     };
-    !message.is_empty() && why.iter().any(said)
+    !message.is_empty() && why.iter().any(repeats)
 }
 
-fn is_leaving(object: &Value) -> bool {
+fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// The generation that is wanted and the one that was looked at, if that is another.
-fn unseen(object: &Value) -> Option<(i64, i64)> {
-    let wanted = object["metadata"]["generation"].as_i64()?;
-    let seen = object["status"]["observedGeneration"].as_i64()?;
-    (seen < wanted).then_some((wanted, seen))
+/// The current generation and the observed one, if that is older.
+fn unobserved_generation(object: &Value) -> Option<(i64, i64)> {
+    let current = object["metadata"]["generation"].as_i64()?;
+    let observed = object["status"]["observedGeneration"].as_i64()?;
+    (observed < current).then_some((current, observed))
 }
 
-/// What the kind advises, and the remedies of all codes that are mentioned.
+/// The advice of the assessment, and the remedies of all codes that occur in status and Events.
 fn advice(
     facts: &Facts,
-    judgement: Option<Judgement>,
+    assessment: Option<Assessment>,
     operations: &[&Operation],
     warnings: &[&Event],
     verdict: Verdict,
@@ -188,11 +199,10 @@ fn advice(
     texts.extend(warnings.iter().filter_map(|event| event.message.clone()));
     let codes: BTreeSet<_> = texts.iter().flat_map(|text| codes(text)).collect();
     let remedies = codes.into_iter().filter_map(why::find);
-    let mut advice = judgement.map_or_else(Vec::new, |known| known.advice);
+    let mut advice = assessment.map_or_else(Vec::new, |assessment| assessment.advice);
     advice.extend(remedies.map(|entry| format!("{} ({})", entry.remedy, entry.code)));
-    if verdict == Verdict::Missing && advice.is_empty() {
-        advice
-            .push("See whether name, namespace and kind are spelled as they should be.".to_owned());
+    if verdict == Verdict::NotFound && advice.is_empty() {
+        advice.push("Check the spelling of name, namespace and kind.".to_owned());
     }
     advice
 }

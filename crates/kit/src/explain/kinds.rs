@@ -1,4 +1,4 @@
-//! What is known of kinds that everybody has: their pods, their counts, their ways to fail.
+//! Assessment of the built-in kinds: their pods, their counts, their failures.
 
 mod claim;
 mod job;
@@ -14,35 +14,35 @@ use serde_json::Value;
 
 use super::{Facts, Verdict};
 
-/// What can be said of an object because of its kind.
+/// The assessment of an object by the rules of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
-    /// How it stands.
+pub struct Assessment {
+    /// The health of the object.
     pub verdict: Verdict,
-    /// Why, the most telling first.
+    /// The reasons, the most important first.
     pub why: Vec<String>,
     /// What to do.
     pub advice: Vec<String>,
-    /// Conditions about which everything is said herewith.
+    /// Types of conditions that this assessment already covers.
     pub covers: &'static [&'static str],
 }
 
-impl Judgement {
+impl Assessment {
     fn new(covers: &'static [&'static str]) -> Self {
         Self {
-            verdict: Verdict::Well,
+            verdict: Verdict::Healthy,
             why: Vec::new(),
             advice: Vec::new(),
             covers,
         }
     }
 
-    fn say(&mut self, verdict: Verdict, why: impl Into<String>) {
+    fn add_reason(&mut self, verdict: Verdict, why: impl Into<String>) {
         self.verdict = self.verdict.or_worse(verdict);
         self.why.push(why.into());
     }
 
-    fn advise(&mut self, advice: impl Into<String>) {
+    fn add_advice(&mut self, advice: impl Into<String>) {
         let advice = advice.into();
         if !self.advice.contains(&advice) {
             self.advice.push(advice);
@@ -50,21 +50,21 @@ impl Judgement {
     }
 }
 
-/// What the kind says of `object`; nothing if it is one that only its own controller knows.
-pub(super) fn judge(facts: &Facts, object: &Value) -> Option<Judgement> {
-    let judgement = match facts.kind.as_str() {
-        "Pod" => pod::judge(facts, object, &facts.events, Some(facts.now)),
+/// Assesses `object`; none if its kind is not built in.
+pub(super) fn assess(facts: &Facts, object: &Value) -> Option<Assessment> {
+    let assessment = match facts.kind.as_str() {
+        "Pod" => pod::assess(facts, object, &facts.events, Some(facts.now)),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" => {
-            workload::judge(facts, object)
+            workload::assess(facts, object)
         }
-        "Job" => job::judge(facts, object),
-        "CronJob" => job::judge_cron(object),
-        "Service" => service::judge(facts, object),
-        "PersistentVolumeClaim" => claim::judge(facts, object),
-        "Operation" => operation::judge(object, facts.now)?,
+        "Job" => job::assess(facts, object),
+        "CronJob" => job::assess_cron(object),
+        "Service" => service::assess(facts, object),
+        "PersistentVolumeClaim" => claim::assess(facts, object),
+        "Operation" => operation::assess(object, facts.now)?,
         _ => return None,
     };
-    Some(judgement)
+    Some(assessment)
 }
 
 fn name(object: &Value) -> &str {
@@ -79,14 +79,14 @@ fn count(object: &Value, field: &str) -> i64 {
     object["status"][field].as_i64().unwrap_or(0)
 }
 
-/// How many, with the right form of the noun.
-fn many(count: i64, noun: &str) -> String {
+/// A count with the singular or plural of the noun.
+fn count_of(count: i64, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{s}")
 }
 
-/// The pods that `object` owns, itself or by way of what it owns.
-fn pods_of<'a>(object: &Value, around: &'a [Value]) -> Vec<&'a Value> {
+/// The pods that `object` owns, directly or through objects that it owns.
+fn pods_of<'a>(object: &Value, related: &'a [Value]) -> Vec<&'a Value> {
     let mut owners = vec![object["metadata"]["uid"].as_str().unwrap_or_default()];
     let owned_by = |one: &Value, owners: &[&str]| {
         let references = one["metadata"]["ownerReferences"].as_array();
@@ -97,36 +97,37 @@ fn pods_of<'a>(object: &Value, around: &'a [Value]) -> Vec<&'a Value> {
                 .is_some_and(|uid| owners.contains(&uid))
         })
     };
-    let sets = around.iter().filter(|one| one["kind"] != "Pod");
-    let sets: Vec<_> = sets.filter(|one| owned_by(one, &owners)).collect();
+    let owned = related.iter().filter(|one| one["kind"] != "Pod");
+    let owned: Vec<_> = owned.filter(|one| owned_by(one, &owners)).collect();
     owners.extend(
-        sets.iter()
-            .filter_map(|set| set["metadata"]["uid"].as_str()),
+        owned
+            .iter()
+            .filter_map(|object| object["metadata"]["uid"].as_str()),
     );
-    let pods = around.iter().filter(|one| one["kind"] == "Pod");
+    let pods = related.iter().filter(|one| one["kind"] == "Pod");
     pods.filter(|pod| owned_by(pod, &owners)).collect()
 }
 
-/// So many pods are told of by name.
-const TOLD: usize = 3;
+/// The maximum number of pods that are named.
+const MAX_NAMED_PODS: usize = 3;
 
-/// What ails these pods, the worst first, and those with the same trouble together, whenever it
-/// came. Told before what it leads to.
-fn ailing(facts: &Facts, pods: &[&Value], judgement: &mut Judgement) {
-    let mut told: Vec<Trouble> = Vec::new();
+/// Adds the problems of these pods, the worst first, and equal problems of several pods as one. Call it
+/// before adding what the problems lead to.
+fn assess_pods(facts: &Facts, pods: &[&Value], assessment: &mut Assessment) {
+    let mut problems: Vec<PodProblem> = Vec::new();
     for pod in pods {
-        let events = about(&facts.nearby, pod);
-        let of_pod = pod::judge(facts, pod, &events, None);
+        let events = events_about(&facts.related_events, pod);
+        let of_pod = pod::assess(facts, pod, &events, None);
         let Some(first) = of_pod.why.into_iter().next() else {
             continue;
         };
-        if of_pod.verdict == Verdict::Well {
+        if of_pod.verdict == Verdict::Healthy {
             continue;
         }
-        judgement.verdict = judgement.verdict.or_worse(of_pod.verdict);
-        match told.iter_mut().find(|trouble| trouble.why == first) {
-            Some(trouble) => trouble.others += 1,
-            None => told.push(Trouble {
+        assessment.verdict = assessment.verdict.or_worse(of_pod.verdict);
+        match problems.iter_mut().find(|problem| problem.why == first) {
+            Some(problem) => problem.others += 1,
+            None => problems.push(PodProblem {
                 why: first,
                 verdict: of_pod.verdict,
                 pod,
@@ -135,14 +136,14 @@ fn ailing(facts: &Facts, pods: &[&Value], judgement: &mut Judgement) {
             }),
         }
     }
-    told.sort_by_key(|trouble| Reverse(trouble.verdict));
-    for trouble in told.iter().take(TOLD) {
-        trouble.tell(facts, judgement);
+    problems.sort_by_key(|problem| Reverse(problem.verdict));
+    for problem in problems.iter().take(MAX_NAMED_PODS) {
+        problem.report(facts, assessment);
     }
 }
 
-/// Those of the events that are about this pod.
-fn about(events: &[Event], pod: &Value) -> Vec<Event> {
+/// The events that are about this pod.
+fn events_about(events: &[Event], pod: &Value) -> Vec<Event> {
     let is = |field: &Option<String>, value: &Value| {
         field.as_deref().unwrap_or_default() == value.as_str().unwrap_or_default()
     };
@@ -156,9 +157,9 @@ fn about(events: &[Event], pod: &Value) -> Vec<Event> {
     events.iter().filter(about).cloned().collect()
 }
 
-/// What ails a pod, and others like it.
-struct Trouble<'a> {
-    /// Without times, by which alike ones would differ.
+/// A problem of a pod, and of others like it.
+struct PodProblem<'a> {
+    /// The reason without times and counts, in which similar pods differ.
     why: String,
     verdict: Verdict,
     pod: &'a Value,
@@ -166,18 +167,18 @@ struct Trouble<'a> {
     others: i64,
 }
 
-impl Trouble<'_> {
-    fn tell(&self, facts: &Facts, judgement: &mut Judgement) {
-        let of_pod = pod::judge(facts, self.pod, &self.events, Some(facts.now));
+impl PodProblem<'_> {
+    fn report(&self, facts: &Facts, assessment: &mut Assessment) {
+        let of_pod = pod::assess(facts, self.pod, &self.events, Some(facts.now));
         let why = of_pod.why.first().unwrap_or(&self.why);
         let others = match self.others {
             0 => String::new(),
-            others => format!(" (and {} likewise)", many(others, "other")),
+            others => format!(" (and {})", count_of(others, "other")),
         };
         let pod = name(self.pod);
-        judgement.why.push(format!("pod {pod}{others}: {why}"));
+        assessment.why.push(format!("pod {pod}{others}: {why}"));
         for advice in of_pod.advice {
-            judgement.advise(advice);
+            assessment.add_advice(advice);
         }
     }
 }

@@ -11,11 +11,11 @@ fn facts(object: Option<Value>) -> Facts {
         kind: "Boat".into(),
         key: Key::new("shop", "web"),
         object,
-        known: None,
-        around: Arc::default(),
-        hidden: Vec::new(),
+        assessment: None,
+        related: Arc::default(),
+        unreadable: Vec::new(),
         events: Vec::new(),
-        nearby: Arc::default(),
+        related_events: Arc::default(),
         operations: Vec::new(),
         now: NOW.parse().unwrap(),
     }
@@ -52,18 +52,18 @@ fn operation(name: &str, created: &str, status: &Value) -> Operation {
 }
 
 #[test]
-fn an_object_stands_as_its_conditions_say() {
-    use Verdict::{OnItsWay, Troubled, Well};
+fn the_verdict_follows_from_the_conditions() {
+    use Verdict::{Degraded, Healthy, Progressing};
     for (conditions, verdict, why) in [
-        (vec![], Well, vec![]),
+        (vec![], Healthy, vec![]),
         (
-            vec![condition("Ready", "True", "all is well")],
-            Well,
+            vec![condition("Ready", "True", "all pods are ready")],
+            Healthy,
             vec![],
         ),
         (
             vec![condition("Available", "False", "1 of 3")],
-            Troubled,
+            Degraded,
             vec!["Available is False (Because) for 4m: 1 of 3"],
         ),
         (
@@ -71,7 +71,7 @@ fn an_object_stands_as_its_conditions_say() {
                 condition("Ready", "False", "not yet"),
                 condition("Reconciling", "True", "pulling"),
             ],
-            OnItsWay,
+            Progressing,
             vec![
                 "Ready is False (Because) for 4m: not yet",
                 "Reconciling is True (Because) for 4m: pulling",
@@ -82,27 +82,31 @@ fn an_object_stands_as_its_conditions_say() {
                 condition("Ready", "False", ""),
                 condition("Stalled", "True", "no such image"),
             ],
-            Troubled,
+            Degraded,
             vec![
                 "Stalled is True (Because) for 4m: no such image",
                 "Ready is False (Because) for 4m",
             ],
         ),
-        (vec![condition("MemoryPressure", "False", "")], Well, vec![]),
+        (
+            vec![condition("MemoryPressure", "False", "")],
+            Healthy,
+            vec![],
+        ),
         (
             vec![condition("DiskPressure", "True", "full")],
-            Troubled,
+            Degraded,
             vec!["DiskPressure is True (Because) for 4m: full"],
         ),
         (
             vec![condition("Progressing", "False", "deadline")],
-            Troubled,
+            Degraded,
             vec!["Progressing is False (Because) for 4m: deadline"],
         ),
     ] {
-        let said = explain(&facts(Some(object(&conditions))));
+        let explanation = explain(&facts(Some(object(&conditions))));
         assert_eq!(
-            (said.verdict, said.why),
+            (explanation.verdict, explanation.why),
             (verdict, why.iter().map(ToString::to_string).collect()),
             "{conditions:?}"
         );
@@ -110,39 +114,42 @@ fn an_object_stands_as_its_conditions_say() {
 }
 
 #[test]
-fn a_change_that_nobody_has_looked_at_comes_before_old_news() {
+fn a_generation_that_was_not_observed_comes_before_old_conditions() {
     let mut object = object(&[condition("Ready", "True", "")]);
     object["metadata"]["generation"] = 3.into();
-    let said = explain(&facts(Some(object)));
+    let explanation = explain(&facts(Some(object)));
     assert_eq!(
-        said.to_string(),
-        "Boat shop/web is being brought to its state\n\
-         Why      its spec was changed (generation 3), and its controller has looked at generation 2 only"
+        explanation.to_string(),
+        "Boat shop/web is progressing\n\
+         Why      its spec has generation 3, and its controller has observed only generation 2"
     );
 }
 
 #[test]
-fn a_deletion_names_who_holds_it_up() {
+fn a_deletion_names_its_finalizers() {
     let metadata =
         json!({"deletionTimestamp": "2026-01-01T09:00:00Z", "finalizers": ["a/b", "c/d"]});
-    let said = explain(&facts(Some(json!({"metadata": metadata}))));
-    assert_eq!(said.verdict, Verdict::Leaving);
+    let explanation = explain(&facts(Some(json!({"metadata": metadata}))));
+    assert_eq!(explanation.verdict, Verdict::Terminating);
     assert_eq!(
-        said.why,
-        ["its deletion is under way for 3h and waits for whoever removes a/b, c/d"]
+        explanation.why,
+        ["its deletion is in progress for 3h and waits for its finalizers: a/b, c/d"]
     );
     let metadata = json!({"deletionTimestamp": "2026-01-01T12:00:30Z"});
-    let said = explain(&facts(Some(json!({"metadata": metadata}))));
-    assert_eq!(said.why, ["it was told to end, and has 30s left"]);
+    let explanation = explain(&facts(Some(json!({"metadata": metadata}))));
+    assert_eq!(
+        explanation.why,
+        ["it is terminating, and has 30s of its grace period left"]
+    );
 }
 
 #[test]
-fn what_is_not_there_is_said_to_be_missing() {
-    let said = explain(&facts(None));
+fn an_object_that_does_not_exist_is_reported_so() {
+    let explanation = explain(&facts(None));
     assert_eq!(
-        said.to_string(),
+        explanation.to_string(),
         "Boat shop/web does not exist\n\
-         Do       See whether name, namespace and kind are spelled as they should be."
+         Do       Check the spelling of name, namespace and kind."
     );
 }
 
@@ -166,29 +173,29 @@ fn an_operation_that_failed_is_the_reason_and_its_code_leads_to_a_remedy() {
         event("FailedMount", "2026-01-01T10:00:00Z", 1),
         event("FailedCreate", "2026-01-01T11:59:30Z", 7),
     ];
-    let said = explain(&facts);
-    assert_eq!(said.verdict, Verdict::Troubled);
-    let text = said.to_string();
+    let explanation = explain(&facts);
+    assert_eq!(explanation.verdict, Verdict::Degraded);
+    let text = explanation.to_string();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
         lines[..5],
         [
-            "Boat shop/web is not as it should be",
+            "Boat shop/web is unhealthy",
             "Why      Available is False (Because) for 4m: 1 of 3",
             "         the operation second (roll out) failed, 2/3 steps done: the step pour failed: it took longer than 5s",
-            "Seen     FailedCreate, 7 times, 30s ago: no room",
+            "Events   FailedCreate, 7 times, 30s ago: no room",
             "         FailedMount, 2h ago: no room",
         ]
     );
     assert!(
-        lines[5].starts_with("Do       Look at what the step waits for"),
+        lines[5].starts_with("Do       Find out what the step waits for"),
         "{text}"
     );
     assert!(lines[5].ends_with("(NT-KIT-003)"), "{text}");
 }
 
 #[test]
-fn an_operation_under_way_says_when_it_goes_on() {
+fn a_running_operation_shows_its_next_attempt() {
     let step = json!({
         "name": "boil", "state": "Waiting", "attempts": 2,
         "started": "2026-01-01T11:59:00Z", "due": "2026-01-01T12:00:20Z",
@@ -197,10 +204,10 @@ fn an_operation_under_way_says_when_it_goes_on() {
         json!({"phase": "Running", "progress": "1/3", "message": "not hot", "steps": [step]});
     let mut facts = facts(Some(object(&[])));
     facts.operations = vec![operation("tea", NOW, &status)];
-    let said = explain(&facts);
-    assert_eq!(said.verdict, Verdict::OnItsWay);
+    let explanation = explain(&facts);
+    assert_eq!(explanation.verdict, Verdict::Progressing);
     assert_eq!(
-        said.why,
-        ["the operation tea (roll out) goes on, 1/3 steps done: not hot; tried again in 20s"]
+        explanation.why,
+        ["the operation tea (roll out) is running, 1/3 steps done: not hot; next attempt in 20s"]
     );
 }

@@ -1,24 +1,24 @@
-//! What a candidate does next, from what it has seen.
+//! What a candidate does next, given the Lease that it observed.
 
 use std::time::Duration;
 
-use super::{Record, Timings};
+use super::{LeaseRecord, LeaseTimings};
 use crate::clock::Uptime;
 
-/// A Lease as one candidate sees it.
+/// A Lease as one candidate observed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
-    /// What it said when it was last read.
-    pub record: Record,
-    /// The version that was read, which a write must name.
+pub struct ObservedLease {
+    /// Its content when it was last read.
+    pub record: LeaseRecord,
+    /// The resource version that was read; a write must name it.
     pub version: String,
-    /// When this candidate first saw it so, by its own clock.
+    /// When this candidate first observed that version, by its own clock.
     pub since: Uptime,
 }
 
-impl Sight {
-    /// What is known after the Lease was read again: a Lease that did not change was seen before.
-    pub fn read(earlier: Option<Self>, record: Record, version: String, now: Uptime) -> Self {
+impl ObservedLease {
+    /// The observation after another read: an unchanged version keeps its time.
+    pub fn read(earlier: Option<Self>, record: LeaseRecord, version: String, now: Uptime) -> Self {
         match earlier {
             Some(earlier) if earlier.version == version => earlier,
             _ => Self {
@@ -29,50 +29,53 @@ impl Sight {
         }
     }
 
-    /// When another than the holder may take it.
+    /// When a candidate other than the holder may take it.
     pub(super) fn expires(&self) -> Uptime {
-        self.since.saturating_add(self.record.duration)
+        self.since.saturating_add(self.record.lease_duration)
     }
 }
 
-/// What to do next.
+/// What a candidate does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// There is no Lease: make one.
+    /// There is no Lease: create it.
     Create,
-    /// It was let go of, or has not changed for its duration: take it, in the state that was seen.
+    /// It was released or has expired: take it, in the version that was observed.
     Acquire,
-    /// It is ours: renew it, in the state that was seen.
+    /// It is ours: renew it, in the version that was observed.
     Renew,
-    /// It is ours and new enough, or another's: look again at this moment, or when it changes.
+    /// It is ours and not due for renewal, or another candidate's: decide again at this moment, or
+    /// when it changes.
     Wait(Uptime),
 }
 
-/// What candidate `me` does with the Lease as it sees it.
+/// What candidate `me` does with the Lease that it observed.
 ///
-/// `renewed` is when the last renewal that succeeded was *begun*: by then at the latest, others
-/// began to count.
+/// `renewed` is when the last successful renewal was *started*: no other candidate began to measure
+/// the lease duration before that.
 pub fn decide(
     me: &str,
-    timings: &Timings,
-    sight: Option<&Sight>,
+    timings: &LeaseTimings,
+    observed: Option<&ObservedLease>,
     renewed: Option<Uptime>,
     now: Uptime,
 ) -> Decision {
-    let Some(sight) = sight else {
+    let Some(observed) = observed else {
         return Decision::Create;
     };
-    match (&sight.record.holder, renewed) {
+    match (&observed.record.holder, renewed) {
         (None, _) => Decision::Acquire,
-        // A name that is ours without our having taken it in this life is that of a predecessor.
-        (Some(holder), Some(renewed)) if holder == me => due(renewed, timings.retry, now),
-        _ if sight.expires() <= now => Decision::Acquire,
-        _ => Decision::Wait(sight.expires()),
+        // Our name without an acquisition by this process is that of an earlier process.
+        (Some(holder), Some(renewed)) if holder == me => {
+            renew_when_due(renewed, timings.retry_period, now)
+        }
+        _ if observed.expires() <= now => Decision::Acquire,
+        _ => Decision::Wait(observed.expires()),
     }
 }
 
-fn due(renewed: Uptime, retry: Duration, now: Uptime) -> Decision {
-    let next = renewed.saturating_add(retry);
+fn renew_when_due(renewed: Uptime, retry_period: Duration, now: Uptime) -> Decision {
+    let next = renewed.saturating_add(retry_period);
     if next <= now {
         Decision::Renew
     } else {

@@ -1,4 +1,4 @@
-//! Carries out what [`decide`] says, and tells the process where it stands.
+//! Executes what [`decide`] returns, and sets the leadership of the process.
 
 use std::pin::pin;
 
@@ -11,172 +11,179 @@ use kube::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Decision, Leadership, Record, Sight, Term, Timings, decide, leadership::Post};
+use super::{
+    Decision, Leadership, LeaseRecord, LeaseTimings, ObservedLease, Term, decide,
+    leadership::LeadershipSetter,
+};
 use crate::{
+    backoff::WatchBackoff,
     clock::{Clock, Uptime},
     planted,
-    telemetry::{LeadChanged, Telemetry},
-    watch::Waits,
+    telemetry::{LeadershipChanged, Telemetry},
     why::{Code, Coded},
 };
 
-/// What is elected, and who stands for it.
+/// An election, and the candidate.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Where the Lease is.
+pub struct ElectionOptions {
+    /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// The candidate: unlike every other, also unlike its own former lives.
+    /// The identity of the candidate: unique among all processes, including earlier runs of this one.
     pub identity: String,
-    /// How long things last.
-    pub timings: Timings,
+    /// The timings of the election.
+    pub timings: LeaseTimings,
 }
 
-/// Why nobody can be elected so.
+/// Why an election with these options is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A leader could still write when another takes over, or would lose the Lease between two
     /// renewals.
-    #[error("a lease lasts longer ({duration:?}) than its leader writes ({deadline:?}), and that longer than the time between renewals ({retry:?})", duration = .0.duration, deadline = .0.deadline, retry = .0.retry)]
-    Timings(Timings),
-    /// Nobody would know who leads.
-    #[error("a candidate needs a name")]
-    Nameless,
+    #[error("the lease duration ({lease_duration:?}) must be longer than the renew deadline ({renew_deadline:?}), and that longer than the retry period ({retry_period:?})", lease_duration = .0.lease_duration, renew_deadline = .0.renew_deadline, retry_period = .0.retry_period)]
+    InvalidTimings(LeaseTimings),
+    /// The Lease could not name the leader.
+    #[error("a candidate needs an identity")]
+    MissingIdentity,
 }
 
-/// One candidate.
+/// A candidate of an election.
 pub struct Elector {
     leases: Api<Lease>,
-    options: Options,
+    options: ElectionOptions,
     clock: Clock,
-    post: Post,
+    setter: LeadershipSetter,
     telemetry: Telemetry,
-    sight: Option<Sight>,
-    /// What a Lease said that was deleted: terms are counted on from there.
-    former: Option<Record>,
-    /// The term, and when the last renewal that succeeded was begun; nothing while others lead.
+    observed: Option<ObservedLease>,
+    /// The content of a Lease that was deleted: the count of terms continues from there.
+    deleted: Option<LeaseRecord>,
+    /// The term, and when the last successful renewal was started; none while others lead.
     held: Option<(Term, Uptime)>,
-    /// After a failure nothing is tried before this.
+    /// After a failure, no request is sent before this.
     not_before: Uptime,
 }
 
 impl Elector {
-    /// A candidate, and what the rest of the process asks it. `client` should not retry by itself:
-    /// an answer that comes late is worth nothing here.
+    /// A candidate, and the leadership that the other components check. `client` should not retry by
+    /// itself: a late response is of no use here.
     pub fn new(
         client: Client,
-        options: Options,
+        options: ElectionOptions,
         clock: Clock,
     ) -> Result<(Self, Leadership), Error> {
-        let Timings {
-            duration,
-            deadline,
-            retry,
+        let LeaseTimings {
+            lease_duration,
+            renew_deadline,
+            retry_period,
         } = options.timings;
-        if !(duration > deadline && deadline > retry && !retry.is_zero()) {
-            return Err(Error::Timings(options.timings));
+        if !(lease_duration > renew_deadline
+            && renew_deadline > retry_period
+            && !retry_period.is_zero())
+        {
+            return Err(Error::InvalidTimings(options.timings));
         }
         if options.identity.is_empty() {
-            return Err(Error::Nameless);
+            return Err(Error::MissingIdentity);
         }
-        let (post, leadership) = Leadership::new(clock);
+        let (setter, leadership) = Leadership::new(clock);
         let elector = Self {
             leases: Api::namespaced(client, &options.namespace),
             options,
             clock,
-            post,
+            setter,
             telemetry: Telemetry::default(),
-            sight: None,
-            former: None,
+            observed: None,
+            deleted: None,
             held: None,
             not_before: Uptime::ZERO,
         };
         Ok((elector, leadership))
     }
 
-    /// The same candidate, counted by `telemetry`.
-    pub fn counted_by(mut self, telemetry: Telemetry) -> Self {
+    /// The same candidate, which reports changes of leadership to `telemetry`.
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
         self.telemetry = telemetry;
         self
     }
 
-    /// Stands for election until `stop`, then lets go of the Lease so that another may lead at once.
+    /// Takes part in the election until `stop`, then releases the Lease so that another candidate may
+    /// lead at once.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut changes = pin!(changes(&self.leases, &self.options.name));
-        self.look().await;
+        self.read().await;
         while !stop.is_cancelled() {
             let wait_until = self.step().await;
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.clock.sleep_until(wait_until) => {}
-                seen = changes.next() => self.was_told(seen.flatten()).await,
+                event = changes.next() => self.on_watch_event(event.flatten()).await,
             }
         }
         self.release().await;
     }
 
-    /// Does what is to be done now; the moment at which there may be more.
+    /// Does what [`decide`] returns. Returns the moment of the next step.
     async fn step(&mut self) -> Uptime {
         self.step_down_if_late();
         let now = self.clock.uptime();
         if now < self.not_before {
             return self.not_before;
         }
-        let Options {
+        let ElectionOptions {
             identity, timings, ..
         } = &self.options;
         let renewed = self.held.map(|(_, renewed)| renewed);
         let wall = self.clock.now();
-        let last = self.sight.as_ref().map(|sight| &sight.record);
+        let last = self.observed.as_ref().map(|observed| &observed.record);
         let record = match (
-            decide(identity, timings, self.sight.as_ref(), renewed, now),
+            decide(identity, timings, self.observed.as_ref(), renewed, now),
             last,
         ) {
             (Decision::Wait(until), _) => return until,
-            (Decision::Renew, Some(last)) => last.renewed(timings.duration, wall),
-            (_, Some(last)) => last.taken(identity, timings.duration, wall),
-            (_, None) => match &self.former {
-                Some(former) => former.taken(identity, timings.duration, wall),
-                None => Record::first(identity, timings.duration, wall),
+            (Decision::Renew, Some(last)) => last.renewed(timings.lease_duration, wall),
+            (_, Some(last)) => last.taken_over(identity, timings.lease_duration, wall),
+            (_, None) => match &self.deleted {
+                Some(deleted) => deleted.taken_over(identity, timings.lease_duration, wall),
+                None => LeaseRecord::first(identity, timings.lease_duration, wall),
             },
         };
         self.write(record, now).await;
         self.clock.uptime().max(self.not_before)
     }
 
-    /// Writes the record in the state that was seen. What comes of it is seen or looked up.
-    async fn write(&mut self, record: Record, begun: Uptime) {
+    /// Writes the record in the version that was observed. If that fails, the Lease is read again.
+    async fn write(&mut self, record: LeaseRecord, begun: Uptime) {
         let term = Term(record.transitions);
         match self
             .clock
-            .within(self.options.timings.retry, self.put(&record))
+            .within(self.options.timings.retry_period, self.send(&record))
             .await
         {
             Some(Ok(lease)) => {
-                self.saw(&lease);
+                self.observe(&lease);
                 self.held = Some((term, begun));
                 self.lead(term, begun);
             }
             Some(Err(error)) => {
-                // A conflict says that another was faster, which is how an election goes.
+                // A conflict means that another candidate was faster, as is usual in an election.
                 if !is_conflict(&error) {
                     tracing::warn!(lease = self.options.name, %error, "the lease could not be written");
-                    self.pause();
+                    self.back_off();
                 }
-                self.look().await;
+                self.read().await;
             }
             None => {
                 tracing::warn!(
                     lease = self.options.name,
-                    "no answer to a write of the lease"
+                    "no response to a write of the lease"
                 );
-                self.look().await;
+                self.read().await;
             }
         }
     }
 
-    async fn put(&self, record: &Record) -> Result<Lease, kube::Error> {
+    async fn send(&self, record: &LeaseRecord) -> Result<Lease, kube::Error> {
         let name = &self.options.name;
         let mut lease = Lease {
             metadata: ObjectMeta {
@@ -186,95 +193,101 @@ impl Elector {
             spec: Some(record.into()),
         };
         let parameters = PostParams::default();
-        match &self.sight {
+        match &self.observed {
             None => self.leases.create(&parameters, &lease).await,
-            Some(sight) => {
-                lease.metadata.resource_version = Some(sight.version.clone());
+            Some(observed) => {
+                lease.metadata.resource_version = Some(observed.version.clone());
                 self.leases.replace(name, &parameters, &lease).await
             }
         }
     }
 
-    /// Reads the Lease. If that fails, what was seen stays: a write in that state is refused if it
-    /// is no longer true.
-    async fn look(&mut self) {
+    /// Reads the Lease. If that fails, the last observation stays: a write in that version is refused
+    /// if the Lease has changed.
+    async fn read(&mut self) {
         let read = self.leases.get_opt(&self.options.name);
-        match self.clock.within(self.options.timings.retry, read).await {
-            Some(Ok(Some(lease))) => self.saw(&lease),
-            Some(Ok(None)) => self.missed(),
+        match self
+            .clock
+            .within(self.options.timings.retry_period, read)
+            .await
+        {
+            Some(Ok(Some(lease))) => self.observe(&lease),
+            Some(Ok(None)) => self.lease_deleted(),
             Some(Err(error)) => {
                 tracing::warn!(lease = self.options.name, %error, "the lease could not be read");
-                self.pause();
+                self.back_off();
             }
             None => tracing::warn!(
                 lease = self.options.name,
-                "no answer to a read of the lease"
+                "no response to a read of the lease"
             ),
         }
     }
 
-    /// Nothing is tried for a while after a failure.
-    fn pause(&mut self) {
-        let later = self.clock.uptime() + self.options.timings.retry;
+    /// Sends no request for a retry period after a failure.
+    fn back_off(&mut self) {
+        let later = self.clock.uptime() + self.options.timings.retry_period;
         self.not_before = self.not_before.max(later);
     }
 
-    /// The Lease is gone. Whoever held it may not know yet, and may write until it would have expired.
-    fn missed(&mut self) {
-        if let Some(sight) = self.sight.take() {
-            let holder = sight.record.holder.as_deref();
+    /// The Lease was deleted. Its holder may not know yet, and may write until it would have expired.
+    fn lease_deleted(&mut self) {
+        if let Some(observed) = self.observed.take() {
+            let holder = observed.record.holder.as_deref();
             if holder.is_some_and(|holder| holder != self.options.identity) {
-                self.not_before = self.not_before.max(sight.expires());
+                self.not_before = self.not_before.max(observed.expires());
             }
-            self.former = Some(sight.record).filter(|_| !planted!(TermsAnew));
+            self.deleted = Some(observed.record).filter(|_| !planted!(TermsAnew));
         }
         self.held = None;
         self.follow(None);
     }
 
-    /// A watch may tell what is past, so whoever leads believes only what it looks up.
-    async fn was_told(&mut self, lease: Option<Lease>) {
+    /// A watch may be behind, so a leader reads the Lease before it steps down.
+    async fn on_watch_event(&mut self, lease: Option<Lease>) {
         let is_ours = |lease: &Lease| record(lease).is_held_by(&self.options.identity);
         match lease {
             Some(lease) if self.held.is_some() && is_ours(&lease) => {}
-            _ if self.held.is_some() => self.look().await,
-            Some(lease) => self.saw(&lease),
-            None => self.look().await,
+            _ if self.held.is_some() => self.read().await,
+            Some(lease) => self.observe(&lease),
+            None => self.read().await,
         }
     }
 
-    fn saw(&mut self, lease: &Lease) {
+    fn observe(&mut self, lease: &Lease) {
         let version = lease.resource_version().unwrap_or_default();
         let now = self.clock.uptime();
-        let sight = Sight::read(self.sight.take(), record(lease), version, now);
-        if !sight.record.is_held_by(&self.options.identity) {
+        let observed = ObservedLease::read(self.observed.take(), record(lease), version, now);
+        if !observed.record.is_held_by(&self.options.identity) {
             self.held = None;
-            self.follow(sight.record.holder.as_deref());
+            self.follow(observed.record.holder.as_deref());
         }
-        self.sight = Some(sight);
+        self.observed = Some(observed);
     }
 
     fn lead(&self, term: Term, renewed: Uptime) {
-        let Timings {
-            duration, deadline, ..
+        let LeaseTimings {
+            lease_duration,
+            renew_deadline,
+            ..
         } = self.options.timings;
-        let (until, expires) = (renewed + deadline, renewed + duration);
-        if self.post.lead(term, until, expires) {
-            self.tell(true, Some(&self.options.identity));
+        let (until, expires) = (renewed + renew_deadline, renewed + lease_duration);
+        if self.setter.lead(term, until, expires) {
+            self.report(true, Some(&self.options.identity));
         }
     }
 
     fn follow(&self, holder: Option<&str>) {
-        let led = self.post.leads();
-        self.post.follow(holder.map(str::to_owned));
+        let led = self.setter.leads();
+        self.setter.follow(holder.map(str::to_owned));
         if led {
-            self.tell(false, holder);
+            self.report(false, holder);
         }
     }
 
-    fn tell(&self, leads: bool, holder: Option<&str>) {
+    fn report(&self, leads: bool, holder: Option<&str>) {
         let lease = &self.options.name;
-        let change = LeadChanged {
+        let change = LeadershipChanged {
             lease,
             leads,
             holder,
@@ -282,12 +295,12 @@ impl Elector {
         self.telemetry.emit(&change);
     }
 
-    /// A term that was not renewed in time is over, even if the Lease still has our name.
+    /// A term that was not renewed in time is over, even if the Lease still names this candidate.
     fn step_down_if_late(&mut self) {
-        let deadline = self.options.timings.deadline;
+        let renew_deadline = self.options.timings.renew_deadline;
         if self
             .held
-            .is_some_and(|(_, renewed)| renewed + deadline <= self.clock.uptime())
+            .is_some_and(|(_, renewed)| renewed + renew_deadline <= self.clock.uptime())
         {
             tracing::warn!(
                 lease = self.options.name,
@@ -300,11 +313,11 @@ impl Elector {
 
     async fn release(mut self) {
         self.follow(None);
-        if let (Some(_), Some(sight)) = (self.held.take(), &self.sight) {
-            let record = sight.record.released(self.clock.now());
-            let limit = self.options.timings.retry;
+        if let (Some(_), Some(observed)) = (self.held.take(), &self.observed) {
+            let record = observed.record.released(self.clock.now());
+            let limit = self.options.timings.retry_period;
             if !matches!(
-                self.clock.within(limit, self.put(&record)).await,
+                self.clock.within(limit, self.send(&record)).await,
                 Some(Ok(_))
             ) {
                 tracing::warn!(
@@ -320,21 +333,25 @@ impl std::fmt::Debug for Elector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Elector")
             .field("options", &self.options)
-            .field("sight", &self.sight)
+            .field("observed", &self.observed)
             .finish_non_exhaustive()
     }
 }
 
-/// The Lease whenever it changes; nothing when it is gone. Trouble with the watch does no harm: it is
-/// tried again after a while, and what counts is refused or confirmed by the write.
+/// The Lease whenever it changes; none when it is gone. Errors of the watch do no harm: it is reopened
+/// after a while, and a write on a stale observation is refused.
 fn changes(leases: &Api<Lease>, name: &str) -> impl Stream<Item = Option<Lease>> + use<> {
     watcher::watch_object(leases.clone(), name)
-        .backoff(Waits::default())
-        .filter_map(async |seen| seen.ok())
+        .backoff(WatchBackoff::default())
+        .filter_map(async |event| event.ok())
 }
 
-fn record(lease: &Lease) -> Record {
-    lease.spec.as_ref().map(Record::from).unwrap_or_default()
+fn record(lease: &Lease) -> LeaseRecord {
+    lease
+        .spec
+        .as_ref()
+        .map(LeaseRecord::from)
+        .unwrap_or_default()
 }
 
 fn is_conflict(error: &kube::Error) -> bool {

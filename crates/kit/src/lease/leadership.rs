@@ -1,4 +1,4 @@
-//! Whether a write may begin.
+//! Whether a write may start.
 
 use std::{
     fmt,
@@ -17,92 +17,92 @@ use crate::{
     why::{Code, Coded},
 };
 
-/// One time of leading: from taking the Lease to losing it.
+/// A term of leadership: from acquiring the Lease to losing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term(pub i32);
 
-/// Somebody else leads, or nobody does.
+/// Another process leads, or none does.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this process does not lead{}", holder.as_ref().map(|name| format!("; {name} does")).unwrap_or_default())]
 pub struct NotLeading {
-    /// Who leads, as far as is known.
+    /// The identity of the leader, if known.
     pub holder: Option<String>,
 }
 
-/// What is known of the Lease, for everybody in the process.
+/// The state of the election, shared within the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LeaderState {
     Following(Option<String>),
     Leading(Term),
 }
 
-/// Says whether this process leads. Cheap to copy and to ask.
+/// Whether this process leads. Cheap to clone and to check.
 #[derive(Clone)]
 pub struct Leadership {
     clock: Clock,
-    standing: watch::Receiver<Standing>,
-    /// Milliseconds of uptime until which writes may begin.
+    state: watch::Receiver<LeaderState>,
+    /// Milliseconds of uptime until which writes may start.
     until: Arc<AtomicU64>,
-    /// Milliseconds of uptime at which another may begin to lead.
+    /// Milliseconds of uptime at which another process may lead.
     expires: Arc<AtomicU64>,
 }
 
-/// The end of it that the elector holds.
-pub(crate) struct Post {
+/// The writing side of [`Leadership`], held by the elector.
+pub(crate) struct LeadershipSetter {
     clock: Clock,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<LeaderState>,
     until: Arc<AtomicU64>,
     expires: Arc<AtomicU64>,
 }
 
 impl Leadership {
-    pub(crate) fn new(clock: Clock) -> (Post, Self) {
-        let (sender, standing) = watch::channel(Standing::Following(None));
+    pub(crate) fn new(clock: Clock) -> (LeadershipSetter, Self) {
+        let (sender, state) = watch::channel(LeaderState::Following(None));
         let (until, expires) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let post = Post {
+        let setter = LeadershipSetter {
             clock,
-            standing: sender,
+            state: sender,
             until: until.clone(),
             expires: expires.clone(),
         };
         let leadership = Self {
             clock,
-            standing,
+            state,
             until,
             expires,
         };
-        (post, leadership)
+        (setter, leadership)
     }
 
-    /// For a process that has nobody beside it: it may always write.
-    pub fn alone(clock: Clock) -> Self {
-        let (post, leadership) = Self::new(clock);
-        post.lead(Term(0), Duration::MAX, Duration::MAX);
+    /// Leadership of a process that runs alone: it may always write.
+    pub fn without_election(clock: Clock) -> Self {
+        let (setter, leadership) = Self::new(clock);
+        setter.lead(Term(0), Duration::MAX, Duration::MAX);
         leadership
     }
 
-    /// The term in which a write may begin now. Asked at the write's edge, not earlier: a process
-    /// that was stopped in between must not begin what it was about to.
+    /// The term in which a write may start now. Call it immediately before the write: a process that
+    /// was suspended in between must not start it.
     pub fn check(&self) -> Result<Term, NotLeading> {
-        let standing = self.standing.borrow();
-        planted!(FollowersWrite => if let Standing::Following(_) = *standing { return Ok(Term(0)) });
-        match &*standing {
-            Standing::Leading(term) if self.is_within() => Ok(*term),
-            Standing::Leading(_) => Err(NotLeading { holder: None }),
-            Standing::Following(holder) => Err(NotLeading {
+        let state = self.state.borrow();
+        planted!(FollowersWrite => if let LeaderState::Following(_) = *state { return Ok(Term(0)) });
+        match &*state {
+            LeaderState::Leading(term) if self.is_before_deadline() => Ok(*term),
+            LeaderState::Leading(_) => Err(NotLeading { holder: None }),
+            LeaderState::Following(holder) => Err(NotLeading {
                 holder: holder.clone(),
             }),
         }
     }
 
-    /// How long a write that begins now may take: whatever is on its way when another begins to lead
-    /// could be done after what that one does.
-    pub fn left(&self) -> Duration {
+    /// How long a write that starts now may take: one that is in flight when another process leads
+    /// could take effect after a write of that process.
+    pub fn remaining(&self) -> Duration {
         let expires = Duration::from_millis(self.expires.load(Ordering::Acquire));
         expires.saturating_sub(self.clock.uptime())
     }
 
-    /// Resolves with the term once this process leads; never if its elector ended.
+    /// Resolves with the term once this process leads; never after its elector has ended.
     pub async fn gained(&mut self) -> Term {
         loop {
             if let Ok(term) = self.check() {
@@ -125,13 +125,13 @@ impl Leadership {
     }
 
     async fn changed(&mut self) {
-        if self.standing.changed().await.is_err() {
-            // Nobody renews any longer; what was gained still ends in its time.
+        if self.state.changed().await.is_err() {
+            // The elector has ended and renews no more; the current term ends at its deadline.
             std::future::pending::<()>().await;
         }
     }
 
-    fn is_within(&self) -> bool {
+    fn is_before_deadline(&self) -> bool {
         self.clock.uptime() < Duration::from_millis(self.until.load(Ordering::Acquire))
     }
 }
@@ -139,39 +139,39 @@ impl Leadership {
 impl fmt::Debug for Leadership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Leadership")
-            .field(&*self.standing.borrow())
+            .field(&*self.state.borrow())
             .finish()
     }
 }
 
-impl Post {
-    /// Writes may begin until `until`, and others may lead when it `expires`. Whether that changes
-    /// the standing.
+impl LeadershipSetter {
+    /// Sets this process as leader: writes may start before `until`, and others may lead when the lease
+    /// `expires`. Whether the state changed.
     pub(crate) fn lead(&self, term: Term, until: Uptime, expires: Uptime) -> bool {
         let millis = |moment: Uptime| u64::try_from(moment.as_millis()).unwrap_or(u64::MAX);
         let until = millis(until);
         self.expires.store(millis(expires), Ordering::Release);
-        let former = self.until.swap(until, Ordering::AcqRel);
-        // Whoever found the time over waits to hear that it goes on.
-        let lapsed = self.clock.uptime() >= Duration::from_millis(former);
-        self.stand(Standing::Leading(term), lapsed)
+        let previous = self.until.swap(until, Ordering::AcqRel);
+        // Tasks that found the deadline over wait for this notification.
+        let lapsed = self.clock.uptime() >= Duration::from_millis(previous);
+        self.set_state(LeaderState::Leading(term), lapsed)
     }
 
     pub(crate) fn follow(&self, holder: Option<String>) {
-        self.stand(Standing::Following(holder), false);
+        self.set_state(LeaderState::Following(holder), false);
     }
 
     pub(super) fn leads(&self) -> bool {
-        matches!(*self.standing.borrow(), Standing::Leading(_))
+        matches!(*self.state.borrow(), LeaderState::Leading(_))
     }
 
-    /// Wakes those who wait if it is another standing, or if they are to look again.
-    fn stand(&self, standing: Standing, again: bool) -> bool {
+    /// Sets the state; wakes waiting tasks if it changed or if `notify`. Whether it changed.
+    fn set_state(&self, state: LeaderState, notify: bool) -> bool {
         let mut changes = false;
-        self.standing.send_if_modified(|now| {
-            changes = *now != standing;
-            *now = standing;
-            changes || again
+        self.state.send_if_modified(|now| {
+            changes = *now != state;
+            *now = state;
+            changes || notify
         });
         changes
     }

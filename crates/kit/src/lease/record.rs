@@ -1,4 +1,4 @@
-//! What a Lease says.
+//! The content of a Lease.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::met
 
 /// The content of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
-    /// Who leads; nobody after a leader has stopped in order.
+pub struct LeaseRecord {
+    /// The identity of the leader; none after a leader has released the Lease.
     pub holder: Option<String>,
-    /// How long it must stay unchanged before another may take it.
-    pub duration: Duration,
-    /// Since when the holder leads, by the holder's clock. For people only.
+    /// How long the Lease must be unchanged before another candidate may take it.
+    pub lease_duration: Duration,
+    /// When the holder acquired it, by the holder's clock. For people only.
     pub acquired: Option<Timestamp>,
-    /// When it was renewed, by the holder's clock. For people, and so that a renewal is a change.
+    /// When it was renewed, by the holder's clock. For people, and so that every renewal is a change.
     pub renewed: Option<Timestamp>,
-    /// How often the holder has changed.
+    /// The number of changes of the holder.
     pub transitions: i32,
 }
 
-impl Record {
-    /// A first record in the name of `holder`.
-    pub fn first(holder: &str, duration: Duration, now: Timestamp) -> Self {
+impl LeaseRecord {
+    /// The first record, held by `holder`.
+    pub fn first(holder: &str, lease_duration: Duration, now: Timestamp) -> Self {
         Self {
             holder: Some(holder.to_owned()),
-            duration,
+            lease_duration,
             acquired: Some(now),
             renewed: Some(now),
             transitions: 0,
@@ -33,49 +33,49 @@ impl Record {
     }
 
     /// This record after `holder` took it over.
-    pub fn taken(&self, holder: &str, duration: Duration, now: Timestamp) -> Self {
+    pub fn taken_over(&self, holder: &str, lease_duration: Duration, now: Timestamp) -> Self {
         Self {
             transitions: self.transitions.saturating_add(1),
-            ..Self::first(holder, duration, now)
+            ..Self::first(holder, lease_duration, now)
         }
     }
 
     /// This record after its holder renewed it.
-    pub fn renewed(&self, duration: Duration, now: Timestamp) -> Self {
-        // Two renewals within the resolution of the clock must differ all the same.
+    pub fn renewed(&self, lease_duration: Duration, now: Timestamp) -> Self {
+        // Two renewals within the resolution of the clock must differ as well.
         let tick = SignedDuration::from_micros(1);
         let after = self
             .renewed
             .map(|last| last.checked_add(tick).unwrap_or(last));
         Self {
-            duration,
+            lease_duration,
             renewed: Some(after.map_or(now, |after| after.max(now))),
             ..self.clone()
         }
     }
 
-    /// This record after its holder let go of it: anybody may take it at once.
+    /// This record after its holder released it: any candidate may take it at once.
     pub fn released(&self, now: Timestamp) -> Self {
         Self {
             holder: None,
-            duration: Duration::from_secs(1),
+            lease_duration: Duration::from_secs(1),
             ..self.renewed(Duration::from_secs(1), now)
         }
     }
 
-    /// Whether `somebody` holds it.
-    pub fn is_held_by(&self, somebody: &str) -> bool {
-        self.holder.as_deref() == Some(somebody)
+    /// Whether `candidate` holds it.
+    pub fn is_held_by(&self, candidate: &str) -> bool {
+        self.holder.as_deref() == Some(candidate)
     }
 }
 
-impl From<&LeaseSpec> for Record {
+impl From<&LeaseSpec> for LeaseRecord {
     fn from(spec: &LeaseSpec) -> Self {
         let seconds = spec.lease_duration_seconds.unwrap_or_default().max(0);
         let time = |time: &Option<MicroTime>| time.as_ref().map(|time| time.0);
         Self {
             holder: spec.holder_identity.clone().filter(|name| !name.is_empty()),
-            duration: Duration::from_secs(u64::from(seconds.unsigned_abs())),
+            lease_duration: Duration::from_secs(u64::from(seconds.unsigned_abs())),
             acquired: time(&spec.acquire_time),
             renewed: time(&spec.renew_time),
             transitions: spec.lease_transitions.unwrap_or_default(),
@@ -83,10 +83,10 @@ impl From<&LeaseSpec> for Record {
     }
 }
 
-impl From<&Record> for LeaseSpec {
-    fn from(record: &Record) -> Self {
-        // The API counts whole seconds. Nobody may take over earlier for having rounded.
-        let seconds = record.duration.as_millis().div_ceil(1000);
+impl From<&LeaseRecord> for LeaseSpec {
+    fn from(record: &LeaseRecord) -> Self {
+        // The API counts whole seconds. Rounded up, so that no candidate takes over too early.
+        let seconds = record.lease_duration.as_millis().div_ceil(1000);
         Self {
             holder_identity: Some(record.holder.clone().unwrap_or_default()),
             lease_duration_seconds: Some(i32::try_from(seconds).unwrap_or(i32::MAX).max(1)),

@@ -8,12 +8,12 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn sight(holder: Option<&str>, since: Duration) -> Sight {
-    Sight {
-        record: Record {
+fn observed(holder: Option<&str>, since: Duration) -> ObservedLease {
+    ObservedLease {
+        record: LeaseRecord {
             holder: holder.map(str::to_owned),
-            duration: 15 * SECOND,
-            ..Record::default()
+            lease_duration: 15 * SECOND,
+            ..LeaseRecord::default()
         },
         version: "7".into(),
         since,
@@ -21,52 +21,58 @@ fn sight(holder: Option<&str>, since: Duration) -> Sight {
 }
 
 #[test]
-fn a_candidate_does_what_the_lease_calls_for() {
+fn a_candidate_decides_by_the_state_of_the_lease() {
     let at = Duration::from_secs;
-    let seen = |holder| Some(sight(holder, at(5)));
+    let seen = |holder| Some(observed(holder, at(5)));
     let (me, other) = (Some("me"), Some("other"));
     let until = |second| Decision::Wait(at(second));
     let (acquire, renew) = (Decision::Acquire, Decision::Renew);
     #[rustfmt::skip]
     let cases = [
         ("no lease", None, None, 0, Decision::Create),
-        ("let go of", seen(None), None, 5, acquire.clone()),
+        ("released", seen(None), None, 5, acquire.clone()),
         ("another's, fresh", seen(other), None, 19, until(20)),
         ("another's, expired", seen(other), None, 20, acquire.clone()),
         ("ours, fresh", seen(me), Some(5), 6, until(7)),
         ("ours, due", seen(me), Some(5), 7, renew),
-        ("of a former life, fresh", seen(me), None, 6, until(20)),
-        ("of a former life, expired", seen(me), None, 20, acquire),
+        ("of an earlier process, fresh", seen(me), None, 6, until(20)),
+        ("of an earlier process, expired", seen(me), None, 20, acquire),
         ("another's after we led", seen(other), Some(1), 6, until(20)),
     ];
-    for (what, sight, renewed, now, expected) in cases {
+    for (what, observed, renewed, now, expected) in cases {
         let renewed = renewed.map(at);
-        let decision = decide("me", &Timings::default(), sight.as_ref(), renewed, at(now));
+        let decision = decide(
+            "me",
+            &LeaseTimings::default(),
+            observed.as_ref(),
+            renewed,
+            at(now),
+        );
         assert_eq!(decision, expected, "{what}");
     }
 }
 
 #[test]
-fn only_a_change_starts_the_count_anew() {
-    let first = sight(Some("other"), SECOND);
+fn only_a_new_version_restarts_the_measured_duration() {
+    let first = observed(Some("other"), SECOND);
     let record = first.record.clone();
-    let same = Sight::read(Some(first.clone()), record.clone(), "7".into(), 9 * SECOND);
+    let same = ObservedLease::read(Some(first.clone()), record.clone(), "7".into(), 9 * SECOND);
     assert_eq!(same.since, SECOND);
-    let changed = Sight::read(Some(first), record, "8".into(), 9 * SECOND);
+    let changed = ObservedLease::read(Some(first), record, "8".into(), 9 * SECOND);
     assert_eq!(changed.since, 9 * SECOND);
 }
 
 #[test]
-fn a_record_survives_the_api() {
+fn a_record_round_trips_through_the_api() {
     use k8s_openapi::api::coordination::v1::LeaseSpec;
     let now = "2026-01-01T00:00:00.000001Z".parse().unwrap();
-    let first = Record::first("me", 15 * SECOND, now);
+    let first = LeaseRecord::first("me", 15 * SECOND, now);
     for record in [
-        first.taken("you", 15 * SECOND, now),
+        first.taken_over("you", 15 * SECOND, now),
         first.renewed(15 * SECOND, now),
         first.released(now),
     ] {
-        assert_eq!(Record::from(&LeaseSpec::from(&record)), record);
+        assert_eq!(LeaseRecord::from(&LeaseSpec::from(&record)), record);
     }
     assert_ne!(
         first.renewed(15 * SECOND, now),
@@ -76,16 +82,16 @@ fn a_record_survives_the_api() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_hears_of_a_renewal_that_came_late() {
+async fn a_waiting_task_is_woken_by_a_late_renewal() {
     let clock = crate::clock::Clock::system();
-    let (post, mut leadership) = Leadership::new(clock);
-    assert!(post.lead(Term(1), 10 * SECOND, 15 * SECOND));
+    let (setter, mut leadership) = Leadership::new(clock);
+    assert!(setter.lead(Term(1), 10 * SECOND, 15 * SECOND));
     clock.sleep(11 * SECOND).await;
     assert!(leadership.check().is_err());
     let renewing = async {
         clock.sleep(SECOND).await;
         assert!(
-            !post.lead(Term(1), 30 * SECOND, 35 * SECOND),
+            !setter.lead(Term(1), 30 * SECOND, 35 * SECOND),
             "it is the same term"
         );
     };
@@ -95,17 +101,19 @@ async fn whoever_waits_hears_of_a_renewal_that_came_late() {
 }
 
 #[tokio::test]
-async fn timings_that_let_two_write_are_refused() {
-    let client = crate::server::nobody();
-    for (duration, deadline, retry) in [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)] {
+async fn timings_that_allow_two_writers_are_refused() {
+    let client = crate::server::unresponsive_client();
+    for (lease_duration, renew_deadline, retry_period) in
+        [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)]
+    {
         let at = Duration::from_secs;
-        let timings = Timings {
-            duration: at(duration),
-            deadline: at(deadline),
-            retry: at(retry),
+        let timings = LeaseTimings {
+            lease_duration: at(lease_duration),
+            renew_deadline: at(renew_deadline),
+            retry_period: at(retry_period),
         };
         let options = server::candidate("default", "a", timings);
         let refused = Elector::new(client.clone(), options, crate::clock::Clock::system());
-        assert_eq!(refused.err(), Some(Error::Timings(timings)));
+        assert_eq!(refused.err(), Some(Error::InvalidTimings(timings)));
     }
 }

@@ -1,4 +1,4 @@
-//! Takes connections, so many at a time.
+//! Accepts connections, up to a maximum at a time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,26 +11,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 
-/// Has `talk` with everybody who connects to `socket` until `stop`; those that are under way then are
-/// broken off.
+/// The delay after a connection could not be accepted.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Runs `serve` for every connection to `socket` until `stop`; open connections are dropped then.
 pub async fn accept<T>(
     socket: TcpListener,
-    most: usize,
+    max_connections: usize,
     clock: Clock,
     stop: CancellationToken,
-    talk: impl Fn(TcpStream) -> T,
+    serve: impl Fn(TcpStream) -> T,
 ) where
     T: Future<Output = ()> + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(most));
+    let permits = Arc::new(Semaphore::new(max_connections));
     let mut connections = JoinSet::new();
     loop {
         let next = async {
-            // A place first: who finds none waits in the line of the system.
-            let place = room.clone().acquire_owned().await.ok()?;
-            Some((place, socket.accept().await))
+            // A permit first: without one, clients wait in the accept queue of the system.
+            let permit = permits.clone().acquire_owned().await.ok()?;
+            Some((permit, socket.accept().await))
         };
-        let (place, accepted) = tokio::select! {
+        let (permit, accepted) = tokio::select! {
             () = stop.cancelled() => return,
             Some(next) = next => next,
             else => return,
@@ -38,16 +40,16 @@ pub async fn accept<T>(
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, _)) => {
-                let talk = talk(stream);
+                let serving = serve(stream);
                 connections.spawn(async move {
-                    talk.await;
-                    drop(place);
+                    serving.await;
+                    drop(permit);
                 });
             }
-            // Too many open files, or a client that left: both pass.
+            // Too many open files, or a client that disconnected: both are transient.
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                clock.sleep(Duration::from_millis(100)).await;
+                clock.sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }

@@ -1,34 +1,34 @@
-//! What can be said of a process while it runs.
+//! The health, readiness and debug state of a process.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
-use super::{Service, service::Readiness};
+use super::{Component, component::ReadinessCheck};
 use crate::{
     clock::{Clock, Uptime},
+    context::Context,
     lease::Leadership,
     process::Process,
-    site::Site,
     watch::{WatchState, Watches},
 };
 
-/// Where a service stands.
+/// The state of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// It was added and has not begun.
+pub enum ComponentState {
+    /// It was added and has not started.
     Waiting,
     /// It runs.
     Running,
     /// It returned.
     Ended,
-    /// It panicked, saying this.
+    /// It panicked with this message.
     Panicked(String),
 }
 
-impl State {
-    fn words(&self) -> String {
+impl ComponentState {
+    fn describe(&self) -> String {
         match self {
             Self::Waiting => "waiting".to_owned(),
             Self::Running => "running".to_owned(),
@@ -38,151 +38,165 @@ impl State {
     }
 }
 
-/// Where the process stands.
+/// The lifecycle of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ProcessPhase {
     Starting,
     Running,
     Stopping,
 }
 
-/// Answers for the whole process. Cheap to copy.
+/// The health of the whole process. Cheap to clone.
 #[derive(Clone)]
 pub struct Health {
     watches: Watches,
     leadership: Leadership,
     pub(super) clock: Clock,
-    shared: Arc<RwLock<Shared>>,
+    shared: Arc<RwLock<SharedHealth>>,
 }
 
-struct Shared {
-    phase: Phase,
-    services: BTreeMap<&'static str, Known>,
+struct SharedHealth {
+    phase: ProcessPhase,
+    components: BTreeMap<&'static str, ComponentHealth>,
 }
 
-struct Known {
-    state: State,
+struct ComponentHealth {
+    state: ComponentState,
     since: Uptime,
-    readiness: Option<Readiness>,
+    readiness: Option<ReadinessCheck>,
 }
 
 impl Health {
-    pub(super) fn new(site: &Site) -> Self {
-        let shared = Shared {
-            phase: Phase::Starting,
-            services: BTreeMap::new(),
+    pub(super) fn new(context: &Context) -> Self {
+        let shared = SharedHealth {
+            phase: ProcessPhase::Starting,
+            components: BTreeMap::new(),
         };
         Self {
-            watches: site.watches.clone(),
-            leadership: site.leadership.clone(),
-            clock: site.clock,
+            watches: context.watches.clone(),
+            leadership: context.leadership.clone(),
+            clock: context.clock,
             shared: Arc::new(RwLock::new(shared)),
         }
     }
 
-    pub(super) fn expect(&self, service: &Service) {
-        let known = Known {
-            state: State::Waiting,
+    pub(super) fn register(&self, component: &Component) {
+        let health = ComponentHealth {
+            state: ComponentState::Waiting,
             since: self.clock.uptime(),
-            readiness: service.readiness.clone(),
+            readiness: component.readiness.clone(),
         };
-        self.shared.write().services.insert(service.name, known);
+        self.shared
+            .write()
+            .components
+            .insert(component.name, health);
     }
 
-    pub(super) fn note(&self, name: &'static str, state: State) {
+    pub(super) fn set_state(&self, name: &'static str, state: ComponentState) {
         let since = self.clock.uptime();
-        if let Some(known) = self.shared.write().services.get_mut(name) {
-            known.state = state;
-            known.since = since;
+        if let Some(health) = self.shared.write().components.get_mut(name) {
+            health.state = state;
+            health.since = since;
         }
     }
 
     pub(super) fn started(&self) {
-        self.shared.write().phase = Phase::Running;
+        self.shared.write().phase = ProcessPhase::Running;
     }
 
     pub(super) fn stopping(&self) {
-        self.shared.write().phase = Phase::Stopping;
+        self.shared.write().phase = ProcessPhase::Stopping;
     }
 
-    /// What the process does not do that it should; empty while it is well.
-    pub fn ills(&self) -> Vec<String> {
+    /// The components that have failed; empty while the process is healthy.
+    pub fn failures(&self) -> Vec<String> {
         let shared = self.shared.read();
-        let down = |known: &Known| matches!(known.state, State::Ended | State::Panicked(_));
-        let ill = shared.services.iter().filter(|(_, known)| down(known));
-        ill.map(|(name, known)| format!("the service {name} {}", known.state.words()))
+        let failed = |health: &ComponentHealth| {
+            matches!(
+                health.state,
+                ComponentState::Ended | ComponentState::Panicked(_)
+            )
+        };
+        let failed = shared
+            .components
+            .iter()
+            .filter(|(_, health)| failed(health));
+        failed
+            .map(|(name, health)| format!("the component {name} {}", health.state.describe()))
             .collect()
     }
 
-    /// What must happen before the process is ready, in words; empty once it is.
-    pub fn missing(&self) -> Vec<String> {
-        let mut missing = Vec::new();
-        let services: Vec<_> = {
+    /// What the process waits for before it is ready; empty once it is.
+    pub fn not_ready(&self) -> Vec<String> {
+        let mut not_ready = Vec::new();
+        let checks: Vec<_> = {
             let shared = self.shared.read();
             match shared.phase {
-                Phase::Starting => missing.push("the services have not been started".to_owned()),
-                Phase::Running => {}
-                Phase::Stopping => missing.push("the process is stopping".to_owned()),
+                ProcessPhase::Starting => {
+                    not_ready.push("the components have not started".to_owned());
+                }
+                ProcessPhase::Running => {}
+                ProcessPhase::Stopping => not_ready.push("the process is stopping".to_owned()),
             }
-            let checks = shared.services.iter();
-            checks
-                .filter_map(|(name, known)| Some((*name, known.readiness.clone()?)))
+            let components = shared.components.iter();
+            components
+                .filter_map(|(name, health)| Some((*name, health.readiness.clone()?)))
                 .collect()
         };
         let unsynced = self.watches.unsynced();
-        missing.extend(
+        not_ready.extend(
             unsynced
                 .iter()
                 .map(|address| format!("the watch of {address} has not listed yet")),
         );
-        let waiting = services
+        let waiting = checks
             .into_iter()
             .filter_map(|(name, check)| check().map(|what| format!("{name}: {what}")));
-        missing.extend(waiting);
-        missing.extend(self.ills());
-        missing
+        not_ready.extend(waiting);
+        not_ready.extend(self.failures());
+        not_ready
     }
 
-    /// Everything that is known, for people who look for a cause.
+    /// The debug state: everything that helps to find a cause.
     pub fn state(&self) -> Value {
-        let missing = self.missing();
+        let not_ready = self.not_ready();
         json!({
             "time": self.clock.now(),
             "uptimeSeconds": self.clock.uptime().as_secs(),
-            "ready": missing.is_empty(),
-            "missing": missing,
-            "leadership": self.leading(),
-            "services": self.services(),
+            "ready": not_ready.is_empty(),
+            "notReady": not_ready,
+            "leadership": self.leadership_state(),
+            "components": self.components(),
             "watches": self.watches.states().iter().map(watch).collect::<Vec<_>>(),
             "queues": self.process().queues(),
         })
     }
 
-    /// What the process counts.
+    /// The process, with its telemetry and queues.
     pub(super) fn process(&self) -> &Process {
         self.watches.process()
     }
 
-    fn leading(&self) -> Value {
+    fn leadership_state(&self) -> Value {
         match self.leadership.check() {
             Ok(term) => json!({"leads": true, "term": term.0}),
             Err(following) => json!({"leads": false, "leader": following.holder}),
         }
     }
 
-    fn services(&self) -> Vec<Value> {
+    fn components(&self) -> Vec<Value> {
         let shared = self.shared.read();
         let now = self.clock.uptime();
-        let services = shared.services.iter().map(|(name, known)| {
-            let seconds = now.saturating_sub(known.since).as_secs();
-            json!({"name": name, "state": known.state.words(), "forSeconds": seconds})
+        let components = shared.components.iter().map(|(name, health)| {
+            let seconds = now.saturating_sub(health.since).as_secs();
+            json!({"name": name, "state": health.state.describe(), "forSeconds": seconds})
         });
-        services.collect()
+        components.collect()
     }
 }
 
 fn watch(state: &WatchState) -> Value {
-    let unreadable = state.unreadable.iter().map(|(key, why)| {
+    let undecodable = state.undecodable.iter().map(|(key, why)| {
         json!({"object": key.to_string(), "version": why.version, "problem": why.problem})
     });
     json!({
@@ -191,7 +205,7 @@ fn watch(state: &WatchState) -> Value {
         "fields": state.selection.fields,
         "synced": state.synced,
         "objects": state.objects,
-        "unreadable": unreadable.collect::<Vec<_>>(),
+        "undecodable": undecodable.collect::<Vec<_>>(),
     })
 }
 

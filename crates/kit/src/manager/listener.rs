@@ -1,4 +1,4 @@
-//! Tells whoever asks how the process is.
+//! Serves health, readiness, metrics and the debug state over HTTP.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -11,71 +11,74 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
-use super::{Health, Service, accept};
-use crate::telemetry::Pages;
+use super::{Component, Health, accept};
+use crate::telemetry::ChunkedText;
 
-/// So many may ask at once; the others wait.
-const CONNECTIONS: usize = 64;
-/// Who connects and does not ask is let go after this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum number of connections; more wait in the accept queue.
+const MAX_CONNECTIONS: usize = 64;
+/// The time that a client has to complete its TLS handshake, and to send the head of a request.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-type Answer = Response<Pages>;
+type ProbeResponse = Response<ChunkedText>;
 
-/// Answers on `socket`: `/healthz`, `/readyz`, `/metrics` and `/debug/state.json`. It answers until
-/// everything else has ended, so that a probe is not refused while work is finished.
-pub fn listener(socket: TcpListener, health: Health) -> Service {
+/// Serves `/healthz`, `/readyz`, `/metrics` and `/debug/state.json` on `socket`. It is stopped last, so
+/// that probes are answered while other components finish.
+pub fn listener(socket: TcpListener, health: Health) -> Component {
     let clock = health.clock;
-    let talk = move |stream| talk(stream, health.clone());
-    let serve = move |stop| accept(socket, CONNECTIONS, clock, stop, talk);
-    Service::new("listener", serve).outlasting()
+    let serve = move |stream| serve_connection(stream, health.clone());
+    let run = move |stop| accept(socket, MAX_CONNECTIONS, clock, stop, serve);
+    Component::new("listener", run).stopped_last()
 }
 
-/// The same over TLS, as `identity` says.
+/// The same over TLS, with the certificate of `identity`.
 pub fn secure_listener(
     socket: TcpListener,
     health: Health,
     identity: Arc<ServerConfig>,
-) -> Service {
+) -> Component {
     let (clock, acceptor) = (health.clock, TlsAcceptor::from(identity));
-    let talk = move |stream: TcpStream| {
+    let serve = move |stream: TcpStream| {
         let (health, accepting) = (health.clone(), acceptor.accept(stream));
         async move {
-            // Who does not come to an agreement is its own affair.
-            if let Some(Ok(stream)) = clock.within(PATIENCE, accepting).await {
-                talk(stream, health).await;
+            // A failed handshake concerns only that client.
+            if let Some(Ok(stream)) = clock.within(CLIENT_TIMEOUT, accepting).await {
+                serve_connection(stream, health).await;
             }
         }
     };
-    let serve = move |stop| accept(socket, CONNECTIONS, clock, stop, talk);
-    Service::new("listener", serve).outlasting()
+    let run = move |stop| accept(socket, MAX_CONNECTIONS, clock, stop, serve);
+    Component::new("listener", run).stopped_last()
 }
 
-async fn talk<S>(stream: S, health: Health)
+async fn serve_connection<S>(stream: S, health: Health)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(&health, request.method(), request.uri().path());
-        async move { Ok::<_, Infallible>(answer) }
+        let response = respond(&health, request.method(), request.uri().path());
+        async move { Ok::<_, Infallible>(response) }
     });
     let mut server = http1::Builder::new();
     server
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
-    // A client that breaks off is its own affair.
+        .header_read_timeout(CLIENT_TIMEOUT);
+    // A client that disconnects concerns only itself.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
-pub(super) fn answer(health: &Health, method: &Method, path: &str) -> Answer {
+pub(super) fn respond(health: &Health, method: &Method, path: &str) -> ProbeResponse {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
+        let refused = text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD are allowed",
+        );
         return with(refused, header::ALLOW, "GET, HEAD");
     }
     match path {
-        "/healthz" | "/livez" => verdict(&health.ills()),
-        "/readyz" => verdict(&health.missing()),
+        "/healthz" | "/livez" => probe_response(&health.failures()),
+        "/readyz" => probe_response(&health.not_ready()),
         "/metrics" => {
-            let metrics = Response::new(health.process().pages());
+            let metrics = Response::new(health.process().chunked_metrics());
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             with(metrics, header::CONTENT_TYPE, kind)
         }
@@ -90,26 +93,30 @@ pub(super) fn answer(health: &Health, method: &Method, path: &str) -> Answer {
     }
 }
 
-fn verdict(against: &[String]) -> Answer {
-    if against.is_empty() {
+fn probe_response(problems: &[String]) -> ProbeResponse {
+    if problems.is_empty() {
         text(StatusCode::OK, "ok")
     } else {
-        text(StatusCode::SERVICE_UNAVAILABLE, &against.join("\n"))
+        text(StatusCode::SERVICE_UNAVAILABLE, &problems.join("\n"))
     }
 }
 
-fn text(status: StatusCode, words: &str) -> Answer {
-    let mut body = words.to_owned();
+fn text(status: StatusCode, content: &str) -> ProbeResponse {
+    let mut body = content.to_owned();
     if !body.ends_with('\n') {
         body.push('\n');
     }
-    let mut answer = Response::new(Pages::from(body));
-    *answer.status_mut() = status;
-    with(answer, header::CONTENT_TYPE, "text/plain; charset=utf-8")
+    let mut response = Response::new(ChunkedText::from(body));
+    *response.status_mut() = status;
+    with(response, header::CONTENT_TYPE, "text/plain; charset=utf-8")
 }
 
-fn with(mut answer: Answer, name: header::HeaderName, value: &'static str) -> Answer {
+fn with(
+    mut response: ProbeResponse,
+    name: header::HeaderName,
+    value: &'static str,
+) -> ProbeResponse {
     let value = header::HeaderValue::from_static(value);
-    answer.headers_mut().insert(name, value);
-    answer
+    response.headers_mut().insert(name, value);
+    response
 }

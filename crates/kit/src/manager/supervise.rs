@@ -1,4 +1,4 @@
-//! Runs services, and ends them together.
+//! Runs components, and stops them together.
 
 use std::{
     any::Any,
@@ -9,217 +9,221 @@ use std::{
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Health, Service, State, Turn};
+use super::{Component, ComponentState, Health, ShutdownPhase};
 use crate::{
     clock::Clock,
-    site::Site,
+    context::Context,
     why::{Code, Coded},
 };
 
-/// Why a process could not go on, or did not end in order.
+/// Why a process failed, or did not stop in order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A service returned though nobody had asked it to.
-    #[error("the service {0} ended, and the process cannot do without it")]
+    /// A component returned before it was stopped.
+    #[error("the component {0} ended, and the process cannot run without it")]
     Ended(&'static str),
-    /// A service panicked.
-    #[error("the service {name} panicked: {message}")]
+    /// A component panicked.
+    #[error("the component {name} panicked: {message}")]
     Panicked {
-        /// Which one.
+        /// The name of the component.
         name: &'static str,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
-    /// Services did not end when they were told to.
-    #[error("{} did not end in time: everything has {grace:?} together once it is told to stop", names.join(", "))]
-    Late {
-        /// Which ones.
+    /// Components did not end within the grace period.
+    #[error("{} did not end in time: all components together have {grace:?} to stop", names.join(", "))]
+    ShutdownTimeout {
+        /// The names of the components.
         names: Vec<&'static str>,
-        /// How long all of them together had.
+        /// The grace period of all components together.
         grace: Duration,
     },
 }
 
-/// The services of a process.
+/// Runs the components of a process.
 #[derive(Debug)]
 pub struct Manager {
-    services: Vec<Service>,
+    components: Vec<Component>,
     health: Health,
     clock: Clock,
     grace: Duration,
 }
 
 impl Manager {
-    /// Services that work at `site` and have thirty seconds to end, as pods have by default.
-    pub fn new(site: &Site) -> Self {
+    /// A manager without components, and with a grace period of thirty seconds, the default of pods.
+    pub fn new(context: &Context) -> Self {
         Self {
-            services: Vec::new(),
-            health: Health::new(site),
-            clock: site.clock,
-            grace: Duration::from_secs(30),
+            components: Vec::new(),
+            health: Health::new(context),
+            clock: context.clock,
+            grace: DEFAULT_GRACE,
         }
     }
 
-    /// With another time to end.
+    /// The same manager with another grace period.
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Adds a service.
-    pub fn add(&mut self, service: impl Into<Service>) {
-        let service = service.into();
-        self.health.expect(&service);
-        self.services.push(service);
+    /// Adds a component.
+    pub fn add(&mut self, component: impl Into<Component>) {
+        let component = component.into();
+        self.health.register(&component);
+        self.components.push(component);
     }
 
-    /// What can be said of the process while it runs.
+    /// The health of the process.
     pub fn health(&self) -> Health {
         self.health.clone()
     }
 
-    /// Runs everything until `stop`, or until a service fails; then ends the rest in order.
+    /// Runs all components until `stop`, or until one fails; then stops the others in order.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
-        let mut run = Run {
+        let mut running = RunningComponents {
             tasks: JoinSet::new(),
-            names: HashMap::new(),
-            tokens: Turn::ALL.map(|turn| (turn, CancellationToken::new())),
+            components: HashMap::new(),
+            stop_tokens: ShutdownPhase::ALL.map(|phase| (phase, CancellationToken::new())),
             health: self.health,
         };
-        for service in self.services {
-            run.start(service);
+        for component in self.components {
+            running.start(component);
         }
-        run.health.started();
+        running.health.started();
         let failure = tokio::select! {
             () = stop.cancelled() => None,
-            failure = run.first_to_end() => Some(failure),
+            failure = running.first_failure() => Some(failure),
         };
         if let Some(failure) = &failure {
-            tracing::error!(code = %failure.code(), error = %failure, "the process ends");
+            tracing::error!(code = %failure.code(), error = %failure, "the process stops because of a failure");
         }
-        run.health.stopping();
-        let names = run.end(self.clock, self.grace).await;
+        running.health.stopping();
+        let names = running.shut_down(self.clock, self.grace).await;
         let grace = self.grace;
-        let late = (!names.is_empty()).then_some(Error::Late { names, grace });
+        let late = (!names.is_empty()).then_some(Error::ShutdownTimeout { names, grace });
         if let Some(late) = &late {
-            tracing::error!(code = %late.code(), error = %late, "the process did not wait any longer");
+            tracing::error!(code = %late.code(), error = %late, "the grace period is over");
         }
         failure.or(late).map_or(Ok(()), Err)
     }
 }
 
-/// A turn has at least this time to end, whoever is stuck before it, unless there is hardly any.
-const RESERVE: Duration = Duration::from_secs(1);
+/// The grace period of a manager, unless it has another.
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+/// The time that is reserved for each later phase, even if a component of an earlier one hangs.
+const PHASE_RESERVE: Duration = Duration::from_secs(1);
 
-/// Services under way.
-struct Run {
+/// Components that have started.
+struct RunningComponents {
     tasks: JoinSet<()>,
-    names: HashMap<Id, (&'static str, Turn, AbortHandle)>,
-    tokens: [(Turn, CancellationToken); Turn::ALL.len()],
+    components: HashMap<Id, (&'static str, ShutdownPhase, AbortHandle)>,
+    stop_tokens: [(ShutdownPhase, CancellationToken); ShutdownPhase::ALL.len()],
     health: Health,
 }
 
-impl Run {
-    fn start(&mut self, service: Service) {
-        let (name, turn) = (service.name, service.turn);
-        let token = self.tokens.iter().find(|(one, _)| *one == turn);
+impl RunningComponents {
+    fn start(&mut self, component: Component) {
+        let (name, phase) = (component.name, component.phase);
+        let token = self.stop_tokens.iter().find(|(one, _)| *one == phase);
         let token = token.map(|(_, token)| token.clone()).unwrap_or_default();
-        let task = self.tasks.spawn(service.run(token));
-        self.names.insert(task.id(), (name, turn, task));
-        self.health.note(name, State::Running);
+        let task = self.tasks.spawn(component.run(token));
+        self.components.insert(task.id(), (name, phase, task));
+        self.health.set_state(name, ComponentState::Running);
     }
 
-    /// Resolves with the failure of a service that ended; never if there is none.
-    async fn first_to_end(&mut self) -> Error {
+    /// Resolves when a component ends; never if there is none.
+    async fn first_failure(&mut self) -> Error {
         match self.tasks.join_next_with_id().await {
-            Some(ended) => {
-                let (name, panic) = self.ended(ended);
+            Some(joined) => {
+                let (name, panic) = self.record_end(joined);
                 panic.unwrap_or(Error::Ended(name))
             }
             None => std::future::pending().await,
         }
     }
 
-    /// Ends one turn after the other; the names of those that had to be cut off.
-    async fn end(&mut self, clock: Clock, grace: Duration) -> Vec<&'static str> {
+    /// Stops one phase after the other. Returns the names of the components that were aborted.
+    async fn shut_down(&mut self, clock: Clock, grace: Duration) -> Vec<&'static str> {
         let deadline = clock.uptime() + grace;
         let mut late = Vec::new();
-        for (turn, token) in self.tokens.clone() {
-            let left = deadline.saturating_sub(clock.uptime());
+        for (phase, token) in self.stop_tokens.clone() {
+            let remaining = deadline.saturating_sub(clock.uptime());
             token.cancel();
-            let share = left.saturating_sub(self.reserved(turn, left));
-            let ended = clock.within(share, self.all_ended(turn)).await;
+            let share = remaining.saturating_sub(self.reserved_after(phase, remaining));
+            let ended = clock.within(share, self.all_ended(phase)).await;
             if ended.is_none() {
-                late.extend(self.cut_off(turn));
+                late.extend(self.abort(phase));
             }
         }
         late.sort_unstable();
         late
     }
 
-    /// How much of what is left the turns after this one are kept.
-    fn reserved(&self, turn: Turn, left: Duration) -> Duration {
-        let later = self.names.values().map(|(_, one, _)| *one);
-        let later: BTreeSet<_> = later.filter(|one| *one > turn).collect();
-        (RESERVE * later.len() as u32).min(left / 3)
+    /// The part of the remaining time that is reserved for later phases: at most a third.
+    fn reserved_after(&self, phase: ShutdownPhase, remaining: Duration) -> Duration {
+        let later = self.components.values().map(|(_, one, _)| *one);
+        let later: BTreeSet<_> = later.filter(|one| *one > phase).collect();
+        (PHASE_RESERVE * later.len() as u32).min(remaining / 3)
     }
 
-    async fn all_ended(&mut self, turn: Turn) {
-        while self.names.values().any(|(_, one, _)| *one == turn) {
-            self.one_more().await;
+    async fn all_ended(&mut self, phase: ShutdownPhase) {
+        while self.components.values().any(|(_, one, _)| *one == phase) {
+            self.join_next().await;
         }
     }
 
-    /// Lets go of those that have not ended in their turn.
-    fn cut_off(&mut self, turn: Turn) -> Vec<&'static str> {
-        let of_turn = self.names.extract_if(|_, (_, one, _)| *one == turn);
-        let cut = of_turn.map(|(_, (name, _, task))| {
+    /// Aborts the components of a phase that have not ended.
+    fn abort(&mut self, phase: ShutdownPhase) -> Vec<&'static str> {
+        let of_phase = self.components.extract_if(|_, (_, one, _)| *one == phase);
+        let aborted = of_phase.map(|(_, (name, _, task))| {
             task.abort();
             name
         });
-        cut.collect()
+        aborted.collect()
     }
 
-    async fn one_more(&mut self) {
-        if let Some(ended) = self.tasks.join_next_with_id().await
-            && let (_, Some(panic)) = self.ended(ended)
+    async fn join_next(&mut self) {
+        if let Some(joined) = self.tasks.join_next_with_id().await
+            && let (_, Some(panic)) = self.record_end(joined)
         {
-            tracing::error!(error = %panic, "a service failed while it was stopped");
+            tracing::error!(error = %panic, "a component failed while it was stopped");
         }
     }
 
-    /// Notes who ended, and why if it panicked.
-    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> (&'static str, Option<Error>) {
-        let (id, panic) = match ended {
+    /// Records the end of a component. Returns its name, and the error if it panicked.
+    fn record_end(&mut self, joined: Result<(Id, ()), JoinError>) -> (&'static str, Option<Error>) {
+        let (id, panic) = match joined {
             Ok((id, ())) => (id, None),
-            Err(error) => (error.id(), Some(said(error))),
+            Err(error) => (error.id(), Some(panic_message(error))),
         };
-        // One that was cut off is known to be late, and no longer by its name.
-        let Some((name, ..)) = self.names.remove(&id) else {
+        // An aborted component is already reported as late.
+        let Some((name, ..)) = self.components.remove(&id) else {
             return ("unknown", None);
         };
-        let state = panic.clone().map_or(State::Ended, State::Panicked);
-        self.health.note(name, state);
+        let state = panic
+            .clone()
+            .map_or(ComponentState::Ended, ComponentState::Panicked);
+        self.health.set_state(name, state);
         (name, panic.map(|message| Error::Panicked { name, message }))
     }
 }
 
-/// What a task that did not return says of it.
-fn said(error: JoinError) -> String {
+/// The message of a task that panicked or was aborted.
+fn panic_message(error: JoinError) -> String {
     let Ok(panic) = error.try_into_panic() else {
         return "it was aborted".to_owned();
     };
     let panic: &(dyn Any + Send) = &*panic;
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "it said nothing".to_owned())
+    text.unwrap_or_else(|| "no message".to_owned())
 }
 
 impl Coded for Error {
     fn code(&self) -> Code {
         match self {
             Self::Ended(_) | Self::Panicked { .. } => Code("NT-KIT-007"),
-            Self::Late { .. } => Code("NT-KIT-008"),
+            Self::ShutdownTimeout { .. } => Code("NT-KIT-008"),
         }
     }
 }

@@ -16,59 +16,62 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     clock::Clock,
+    context::Context,
     lease::Leadership,
-    server::{Server, nobody},
-    site::Site,
-    watch::{WatchService, Watches},
+    server::{Server, unresponsive_client},
+    watch::{WatchRunner, Watches},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What runs, and where.
-struct Bench {
-    site: Site,
-    watching: WatchService,
+/// A manager and what it depends on.
+struct ManagerBench {
+    context: Context,
+    watching: WatchRunner,
     manager: Manager,
 }
 
-/// For services that ask nothing of a server.
-fn bench() -> Bench {
-    bench_on(nobody())
+/// A bench for components that send no requests.
+fn bench() -> ManagerBench {
+    bench_on(unresponsive_client())
 }
 
-fn bench_on(client: Client) -> Bench {
+fn bench_on(client: Client) -> ManagerBench {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let (watches, watching) = Watches::new(clock);
-    let site = Site {
+    let context = Context {
         client,
         watches,
-        leadership: Leadership::alone(clock),
+        leadership: Leadership::without_election(clock),
         clock,
     };
-    let manager = Manager::new(&site).with_grace(10 * SECOND);
-    Bench {
-        site,
+    let manager = Manager::new(&context).with_grace(10 * SECOND);
+    ManagerBench {
+        context,
         watching,
         manager,
     }
 }
 
-/// A service that ends when it is told to, and says so.
-fn obedient(name: &'static str, log: &Arc<Mutex<Vec<&'static str>>>) -> Service {
+/// A component that ends when it is stopped, and logs its name.
+fn obedient(name: &'static str, log: &Arc<Mutex<Vec<&'static str>>>) -> Component {
     let log = log.clone();
-    Service::new(name, move |stop| async move {
+    Component::new(name, move |stop| async move {
         stop.cancelled().await;
         log.lock().push(name);
     })
 }
 
-fn stubborn(name: &'static str) -> Service {
-    Service::new(name, |_| std::future::pending())
+fn stubborn(name: &'static str) -> Component {
+    Component::new(name, |_| std::future::pending())
 }
 
 /// A token that is cancelled after a while.
-fn after(bench: &Bench, time: Duration) -> (CancellationToken, impl Future<Output = ()> + use<>) {
-    let (stop, clock) = (CancellationToken::new(), bench.site.clock);
+fn after(
+    bench: &ManagerBench,
+    time: Duration,
+) -> (CancellationToken, impl Future<Output = ()> + use<>) {
+    let (stop, clock) = (CancellationToken::new(), bench.context.clock);
     let cancelled = stop.clone();
     let passing = async move {
         clock.sleep(time).await;
@@ -78,13 +81,13 @@ fn after(bench: &Bench, time: Duration) -> (CancellationToken, impl Future<Outpu
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_run_until_the_stop_and_those_that_others_need_end_last() {
+async fn components_run_until_the_stop_and_infrastructure_ends_last() {
     let mut bench = bench();
     let log = Arc::default();
-    bench.manager.add(obedient("ground", &log).outlasting());
+    bench.manager.add(obedient("ground", &log).stopped_last());
     bench.manager.add(obedient("roof", &log));
     bench.manager.add(bench.watching);
-    let (stop, clock) = (CancellationToken::new(), bench.site.clock);
+    let (stop, clock) = (CancellationToken::new(), bench.context.clock);
     let stopping = async {
         clock.sleep(SECOND).await;
         assert!(log.lock().is_empty());
@@ -96,25 +99,25 @@ async fn services_run_until_the_stop_and_those_that_others_need_end_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_ends_takes_the_process_with_it() {
+async fn a_component_that_ends_stops_the_process() {
     let mut bench = bench();
     let log = Arc::default();
-    let clock = bench.site.clock;
+    let clock = bench.context.clock;
     bench.manager.add(obedient("other", &log));
-    let short = Service::new("short", move |_| async move { clock.sleep(SECOND).await });
+    let short = Component::new("short", move |_| async move { clock.sleep(SECOND).await });
     bench.manager.add(short);
     let ended = bench.manager.run(CancellationToken::new()).await;
     assert_eq!(ended, Err(Error::Ended("short")));
     assert_eq!(*log.lock(), ["other"], "the others end in order");
-    let said = "the service short ended, and the process cannot do without it";
-    assert_eq!(ended.unwrap_err().to_string(), said);
+    let message = "the component short ended, and the process cannot run without it";
+    assert_eq!(ended.unwrap_err().to_string(), message);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_told_with_its_words() {
+async fn a_panic_is_reported_with_its_message() {
     let mut bench = bench();
     let number = 7;
-    let broken = Service::new("broken", move |_| async move { panic!("no {number}") });
+    let broken = Component::new("broken", move |_| async move { panic!("no {number}") });
     bench.manager.add(broken);
     bench.manager.add(stubborn("mule"));
     let health = bench.manager.health();
@@ -126,38 +129,38 @@ async fn a_panic_is_told_with_its_words() {
     assert_eq!(
         ended,
         Err(panicked),
-        "the first cause, not who was late then"
+        "the first cause, not the timeout that followed"
     );
-    assert_eq!(health.ills(), ["the service broken panicked: no 7"]);
+    assert_eq!(health.failures(), ["the component broken panicked: no 7"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_end_in_time_is_named() {
+async fn components_that_do_not_end_in_time_are_named() {
     let mut bench = bench();
     bench.manager.add(stubborn("mule"));
     bench.manager.add(stubborn("cat"));
     bench.manager.add(obedient("dog", &Arc::default()));
     let (stop, passing) = after(&bench, SECOND);
-    let clock = bench.site.clock;
+    let clock = bench.context.clock;
     let (ended, ()) = tokio::join!(bench.manager.run(stop), passing);
     assert_eq!(
         ended.unwrap_err().to_string(),
-        "cat, mule did not end in time: everything has 10s together once it is told to stop"
+        "cat, mule did not end in time: all components together have 10s to stop"
     );
     assert_eq!(clock.uptime(), 11 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_done_is_recorded_and_sealed_before_the_ground_goes() {
+async fn phases_are_stopped_in_order() {
     let mut bench = bench();
     let log = Arc::default();
-    for (name, turn) in [
-        ("ground", Turn::Ground),
-        ("seal", Turn::Seal),
-        ("record", Turn::Record),
-        ("work", Turn::Work),
+    for (name, phase) in [
+        ("ground", ShutdownPhase::Infrastructure),
+        ("seal", ShutdownPhase::AuditAnchor),
+        ("record", ShutdownPhase::Audit),
+        ("work", ShutdownPhase::Workers),
     ] {
-        bench.manager.add(obedient(name, &log).in_turn(turn));
+        bench.manager.add(obedient(name, &log).in_phase(phase));
     }
     let (stop, passing) = after(&bench, SECOND);
     let (ended, ()) = tokio::join!(bench.manager.run(stop), passing);
@@ -166,57 +169,61 @@ async fn what_was_done_is_recorded_and_sealed_before_the_ground_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_stuck_leaves_the_others_their_time_to_end() {
+async fn a_component_that_hangs_leaves_time_for_the_later_phases() {
     let mut bench = bench();
-    let (log, clock): (Arc<Mutex<Vec<_>>>, _) = (Arc::default(), bench.site.clock);
+    let (log, clock): (Arc<Mutex<Vec<_>>>, _) = (Arc::default(), bench.context.clock);
     bench.manager.add(stubborn("mule"));
-    let noted = log.clone();
-    let slow = Service::new("record", move |stop| async move {
+    let entries = log.clone();
+    let slow = Component::new("record", move |stop| async move {
         stop.cancelled().await;
         clock.sleep(SECOND).await;
-        noted.lock().push("record");
+        entries.lock().push("record");
     });
-    bench.manager.add(slow.in_turn(Turn::Record));
-    bench.manager.add(obedient("ground", &log).outlasting());
+    bench.manager.add(slow.in_phase(ShutdownPhase::Audit));
+    bench.manager.add(obedient("ground", &log).stopped_last());
     let (stop, passing) = after(&bench, SECOND);
     let (ended, ()) = tokio::join!(bench.manager.run(stop), passing);
-    let late = Error::Late {
+    let late = Error::ShutdownTimeout {
         names: vec!["mule"],
         grace: 10 * SECOND,
     };
     assert_eq!(ended, Err(late));
     assert_eq!(*log.lock(), ["record", "ground"]);
-    assert_eq!(clock.uptime(), 10 * SECOND, "8s for the mule, 1s to record");
+    assert_eq!(
+        clock.uptime(),
+        10 * SECOND,
+        "8s for the mule, 1s for the audit"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_process_is_ready_once_every_watch_and_every_service_is() {
+async fn the_process_is_ready_once_every_watch_and_every_component_is() {
     let server = Server::open().await;
     let mut bench = bench_on(server.client.clone());
-    let maps = bench.site.all::<ConfigMap>().unwrap();
+    let maps = bench.context.cache::<ConfigMap>().unwrap();
     let warm = Arc::new(AtomicBool::new(false));
-    let (asked, health) = (warm.clone(), bench.manager.health());
+    let (is_warm, health) = (warm.clone(), bench.manager.health());
     let oven = obedient("oven", &Arc::default());
-    let cold = move || (!asked.load(Ordering::Relaxed)).then(|| "it is cold".to_owned());
-    bench.manager.add(oven.ready_once(cold));
+    let cold = move || (!is_warm.load(Ordering::Relaxed)).then(|| "it is cold".to_owned());
+    bench.manager.add(oven.ready_when(cold));
     bench.manager.add(bench.watching);
     assert_eq!(
-        health.missing(),
+        health.not_ready(),
         [
-            "the services have not been started",
+            "the components have not started",
             "the watch of /api/v1/configmaps has not listed yet",
             "oven: it is cold",
         ]
     );
     let stop = CancellationToken::new();
-    let looking = async {
+    let script = async {
         maps.synced().await;
-        assert_eq!(health.missing(), ["oven: it is cold"]);
+        assert_eq!(health.not_ready(), ["oven: it is cold"]);
         warm.store(true, Ordering::Relaxed);
-        assert_eq!(health.missing(), [""; 0]);
+        assert_eq!(health.not_ready(), [""; 0]);
         stop.cancel();
     };
-    let (ended, ()) = tokio::join!(bench.manager.run(stop.clone()), looking);
+    let (ended, ()) = tokio::join!(bench.manager.run(stop.clone()), script);
     assert_eq!(ended, Ok(()));
-    assert_eq!(health.missing()[0], "the process is stopping");
+    assert_eq!(health.not_ready()[0], "the process is stopping");
 }

@@ -1,4 +1,4 @@
-//! An operation as an object, so that `kubectl get operations` shows what is under way.
+//! The custom resource of operations: `kubectl get operations` lists them.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Script};
+use super::{Cause, StepList};
 use crate::{key::Key, schema};
 
-/// What is to be done, and to what.
+/// What to do, and to which object.
 #[derive(
     CustomResource, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,92 +19,92 @@ use crate::{key::Key, schema};
     group = "neaptide.dev",
     version = "v1alpha1",
     kind = "Operation",
-    doc = "Long work in steps: what is to be done, and what became of it so far.",
+    doc = "Long-running work in steps, and its progress.",
     namespaced,
     status = "OperationStatus",
     derive = "PartialEq",
     shortname = "op",
     category = "neaptide",
-    printcolumn = r#"{"name":"Work","type":"string","jsonPath":".spec.work","description":"What kind of work it is"}"#,
+    printcolumn = r#"{"name":"Work","type":"string","jsonPath":".spec.work","description":"The kind of work"}"#,
     printcolumn = r#"{"name":"Kind","type":"string","jsonPath":".spec.target.kind","priority":1}"#,
-    printcolumn = r#"{"name":"Target","type":"string","jsonPath":".spec.target.name","description":"What it is done to"}"#,
+    printcolumn = r#"{"name":"Target","type":"string","jsonPath":".spec.target.name","description":"The object that the work is done to"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
-    printcolumn = r#"{"name":"Step","type":"string","jsonPath":".status.step","description":"The step that is under way or was the last"}"#,
-    printcolumn = r#"{"name":"Progress","type":"string","jsonPath":".status.progress","description":"Steps that are done, of all"}"#,
+    printcolumn = r#"{"name":"Step","type":"string","jsonPath":".status.step","description":"The current step, or the last one"}"#,
+    printcolumn = r#"{"name":"Progress","type":"string","jsonPath":".status.progress","description":"Steps done, of all steps"}"#,
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.message","priority":1}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OperationSpec {
-    /// What kind of work it is.
+    /// The kind of work.
     pub work: String,
-    /// What it is done to.
+    /// The object that the work is done to.
     pub target: Target,
-    /// The names of all steps, in their order.
+    /// The names of all steps, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// What the steps need to know.
+    /// Parameters of the steps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
     /// Set it to end the operation before its next step. Steps that are done are not undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
-    /// Why it shall end.
+    /// Why the operation is cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_reason: Option<String>,
 }
 
-/// An object that something is done to.
+/// The object that an operation works on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
-    /// Its group and version.
+    /// The group and version of the object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// Its kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Its namespace, if it is in one.
+    /// The namespace of the object; empty for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
-/// What became of it so far.
+/// The progress of the operation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationStatus {
-    /// Where it stands.
+    /// The phase of the operation.
     #[serde(default)]
     pub phase: Phase,
-    /// The step that is under way, or was the last.
+    /// The current step, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// How many steps are done, of how many.
+    /// The number of steps that are done, and of all steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// Where it stands, in a sentence.
+    /// The state of the operation, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The steps that were begun, in their order.
+    /// The steps that were started, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
-    /// Why it shall not go on, if a program said so.
+    /// Why a program cancelled the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cause>,
-    /// Why it ended without having succeeded.
+    /// Why the operation failed or was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Ready once it has succeeded; Reconciling while it goes on; Stalled if it failed.
+    /// Ready after success, Reconciling while it runs, Stalled after a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The generation of the spec that this is about.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
-/// Where an operation stands.
+/// The phase of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     #[default]
@@ -115,21 +115,21 @@ pub enum Phase {
     Cancelled,
 }
 
-/// One step that was begun.
+/// A step that was started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStatus {
-    /// The step's name.
+    /// The name of the step.
     pub name: String,
-    /// Where it stands.
-    pub state: super::State,
-    /// How many attempts were begun.
+    /// The state of the step.
+    pub state: super::StepState,
+    /// The number of attempts that were started.
     #[schemars(schema_with = "schema::count")]
     pub attempts: u32,
-    /// When it was begun.
+    /// When the step was started.
     #[schemars(schema_with = "schema::time")]
     pub started: Timestamp,
-    /// When it ended.
+    /// When the step ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub ended: Option<Timestamp>,
@@ -137,15 +137,15 @@ pub struct StepStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub due: Option<Timestamp>,
-    /// Why it failed, or what it waits for.
+    /// Why the step failed, or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
 }
 
 impl Operation {
-    /// The operation `key`, which does what `script` says to `target` and has not begun.
-    pub fn planned(key: &Key, script: &Script, target: Target) -> Self {
-        let steps = script.steps.iter().map(|step| step.name.to_owned());
+    /// The operation `key`, which has not started and will run `step_list` on `target`.
+    pub fn planned(key: &Key, step_list: &StepList, target: Target) -> Self {
+        let steps = step_list.steps.iter().map(|step| step.name.to_owned());
         Self {
             metadata: ObjectMeta {
                 namespace: Some(key.namespace().to_owned()),
@@ -153,7 +153,7 @@ impl Operation {
                 ..ObjectMeta::default()
             },
             spec: OperationSpec {
-                work: script.kind.to_owned(),
+                work: step_list.kind.to_owned(),
                 target,
                 steps: steps.collect(),
                 ..OperationSpec::default()

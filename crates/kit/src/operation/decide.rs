@@ -1,72 +1,72 @@
-//! What is next.
+//! What an operation does next.
 
 use jiff::Timestamp;
 
-use super::{Cause, How, Outcome, Script, State, Timeline};
+use super::{Cause, OperationOutcome, StepKind, StepList, StepState, Timeline};
 use crate::{planted, why::Code};
 
-/// What is to be done.
+/// What an operation does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// An attempt at the step with this index.
     Attempt(usize),
-    /// Nothing before this time.
+    /// Nothing before this moment.
     Wait(Timestamp),
-    /// It is over, like this.
-    End(Outcome),
+    /// The operation is finished with this outcome.
+    End(OperationOutcome),
 }
 
-/// What is next in `timeline`, which is one of `script`.
+/// What is next in `timeline`, the timeline of an operation with the steps of `step_list`.
 ///
-/// An attempt that was under way and of which nothing is known is made again: whoever made it is
-/// gone. Only one that may not be repeated without limit counts against its step.
-pub fn decide(script: &Script, timeline: &Timeline, now: Timestamp) -> Next {
+/// An attempt that was running and has no result is made again: its process has ended. A step whose
+/// attempts ended with the process too often is given up, unless it only waits for a condition.
+pub fn decide(step_list: &StepList, timeline: &Timeline, now: Timestamp) -> NextStep {
     if let Some(outcome) = &timeline.outcome {
-        return Next::End(outcome.clone());
+        return NextStep::End(outcome.clone());
     }
-    let unfinished = |entry: &super::Entry| entry.state != State::Succeeded;
+    let unfinished = |record: &super::StepRecord| record.state != StepState::Succeeded;
     let current = timeline.steps.iter().position(unfinished);
     let index = current.unwrap_or(timeline.steps.len());
-    let Some(step) = script.steps.get(index) else {
-        return Next::End(Outcome::Succeeded);
+    let Some(step) = step_list.steps.get(index) else {
+        return NextStep::End(OperationOutcome::Succeeded);
     };
     if let Some(cause) = &timeline.cancelled {
         let step = Some(step.name.to_owned());
-        return Next::End(Outcome::Cancelled {
+        return NextStep::End(OperationOutcome::Cancelled {
             step,
             cause: cause.clone(),
         });
     }
-    let Some(entry) = timeline.steps.get(index) else {
-        return Next::Attempt(index);
+    let Some(record) = timeline.steps.get(index) else {
+        return NextStep::Attempt(index);
     };
     let failed = |cause: Cause| {
-        let step = entry.name.clone();
-        Next::End(Outcome::Failed { step, cause })
+        let step = record.name.clone();
+        NextStep::End(OperationOutcome::Failed { step, cause })
     };
-    match (entry.state, entry.due) {
-        (State::Failed, _) => failed(entry.cause.clone().unwrap_or_else(unknown)),
-        (State::Waiting, Some(due)) if due > now => Next::Wait(due),
-        (State::Running, _) if is_spent(&step.how, entry.attempts) => failed(broken_off()),
-        _ => Next::Attempt(index),
+    match (record.state, record.due) {
+        (StepState::Failed, _) => failed(record.cause.clone().unwrap_or_else(unknown_cause)),
+        (StepState::Waiting, Some(due)) if due > now => NextStep::Wait(due),
+        (StepState::Running, _) if is_given_up(&step.kind, record.attempts) => failed(crashed()),
+        _ => NextStep::Attempt(index),
     }
 }
 
-/// Whether a step whose every attempt ended with the process is given up.
-fn is_spent(how: &How, attempts: u32) -> bool {
-    const CRASHES: u32 = 5;
+/// Whether a step is given up because its attempts ended with the process.
+fn is_given_up(kind: &StepKind, attempts: u32) -> bool {
+    const MAX_CRASHED_ATTEMPTS: u32 = 5;
     planted!(CrashIsFailure => return true);
-    match how {
-        How::Condition { .. } => false,
-        How::Action { .. } => attempts >= CRASHES,
-        How::Retrying { retry, .. } => attempts >= retry.attempts.max(CRASHES),
+    match kind {
+        StepKind::Condition { .. } => false,
+        StepKind::Action { .. } => attempts >= MAX_CRASHED_ATTEMPTS,
+        StepKind::Retrying { retry, .. } => attempts >= retry.attempts.max(MAX_CRASHED_ATTEMPTS),
     }
 }
 
-fn broken_off() -> Cause {
+fn crashed() -> Cause {
     Cause::coded(Code("NT-KIT-014"), "the process ended during every attempt")
 }
 
-fn unknown() -> Cause {
-    Cause::new("no cause was noted")
+fn unknown_cause() -> Cause {
+    Cause::new("no cause was recorded")
 }

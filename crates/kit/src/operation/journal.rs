@@ -1,4 +1,4 @@
-//! Where timelines are kept.
+//! Storage of timelines.
 
 use std::{collections::HashMap, future::Future};
 
@@ -7,28 +7,28 @@ use parking_lot::Mutex;
 use super::Timeline;
 use crate::why::{Code, Coded};
 
-/// The state in which a timeline was read; a write needs that it is still the newest.
+/// The version in which a timeline was read; a write requires that it is still the newest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version(pub String);
+pub struct TimelineVersion(pub String);
 
 /// A timeline as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// What became of the operation so far.
+pub struct StoredTimeline {
+    /// The progress of the operation.
     pub timeline: Timeline,
-    /// The state in which it was read.
-    pub version: Version,
-    /// Unlike that of every other operation, also of one that had the same name before.
+    /// The version in which it was read.
+    pub version: TimelineVersion,
+    /// The unique identity of the operation, which differs from that of an earlier one of its name.
     pub identity: String,
 }
 
 /// Why a timeline could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Somebody else has written it since; whoever reads it again sees what happened.
-    #[error("the operation was changed by somebody else")]
+    /// It was changed since it was read; read it again.
+    #[error("the operation was changed since it was read")]
     Conflict,
-    /// There is no such operation, or no longer.
+    /// The operation does not exist.
     #[error("there is no such operation")]
     Missing,
     /// The journal itself failed.
@@ -36,39 +36,39 @@ pub enum JournalError {
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Keeps timelines: durable when a call returns, and written only in the state that was read.
+/// Stores timelines: durable when a call returns, and written only in the version that was read.
 pub trait Journal: Send + Sync {
     /// The timeline of operation `id`.
-    fn load(&self, id: &str) -> impl Future<Output = Result<Kept, JournalError>> + Send;
+    fn load(&self, id: &str) -> impl Future<Output = Result<StoredTimeline, JournalError>> + Send;
 
     /// Replaces the timeline of operation `id`.
     fn save(
         &self,
         id: &str,
         timeline: &Timeline,
-        seen: &Version,
-    ) -> impl Future<Output = Result<Version, JournalError>> + Send;
+        seen: &TimelineVersion,
+    ) -> impl Future<Output = Result<TimelineVersion, JournalError>> + Send;
 }
 
-/// Timelines that last as long as the process.
+/// A journal in memory, which lasts as long as the process.
 #[derive(Debug, Default)]
-pub struct InMemory(Mutex<HashMap<String, (Timeline, u64)>>);
+pub struct InMemoryJournal(Mutex<HashMap<String, (Timeline, u64)>>);
 
-impl InMemory {
-    /// Adds an operation to which nothing has happened yet, unless it is there.
+impl InMemoryJournal {
+    /// Adds an operation that has not started, unless it exists.
     pub fn add(&self, id: &str) {
         self.0.lock().entry(id.to_owned()).or_default();
     }
 }
 
-impl Journal for InMemory {
-    async fn load(&self, id: &str) -> Result<Kept, JournalError> {
-        let kept = self.0.lock();
-        let (timeline, version) = kept.get(id).ok_or(JournalError::Missing)?;
-        Ok(Kept {
+impl Journal for InMemoryJournal {
+    async fn load(&self, id: &str) -> Result<StoredTimeline, JournalError> {
+        let timelines = self.0.lock();
+        let (timeline, version) = timelines.get(id).ok_or(JournalError::Missing)?;
+        Ok(StoredTimeline {
             timeline: timeline.clone(),
-            version: Version(version.to_string()),
-            // Operations are added, and never taken away.
+            version: TimelineVersion(version.to_string()),
+            // Operations are never removed, so the id is unique.
             identity: id.to_owned(),
         })
     }
@@ -77,16 +77,16 @@ impl Journal for InMemory {
         &self,
         id: &str,
         timeline: &Timeline,
-        seen: &Version,
-    ) -> Result<Version, JournalError> {
-        let mut kept = self.0.lock();
-        let (old, version) = kept.get_mut(id).ok_or(JournalError::Missing)?;
+        seen: &TimelineVersion,
+    ) -> Result<TimelineVersion, JournalError> {
+        let mut timelines = self.0.lock();
+        let (old, version) = timelines.get_mut(id).ok_or(JournalError::Missing)?;
         if version.to_string() != seen.0 {
             return Err(JournalError::Conflict);
         }
         *version += 1;
         *old = timeline.clone();
-        Ok(Version(version.to_string()))
+        Ok(TimelineVersion(version.to_string()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Carries an operation out.
+//! Runs an operation.
 
 use std::{future::Future, time::Duration};
 
@@ -6,70 +6,77 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Attempt, Cause, Journal, JournalError, Kept, Next, Outcome, Script, Step, Task, decide,
+    AttemptResult, Cause, Journal, JournalError, NextStep, OperationOutcome, Step, StepAttempt,
+    StepList, StoredTimeline, decide,
 };
 use crate::{clock::Clock, controller::Backoff, planted, why::Code};
 
-/// What an attempt that did not fail came to.
+/// The result of an attempt that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// The step is done.
     Done,
-    /// What is waited for is not so yet; in words.
+    /// The step waits for something, described here.
     NotYet(String),
 }
 
 /// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Why.
+    /// What happened.
     pub cause: Cause,
     /// Whether another attempt may succeed.
-    pub may_pass: bool,
+    pub retryable: bool,
 }
 
-/// Does the steps of a script. Each may be done again, and must then find that it is done.
-pub trait Work: Send + Sync {
-    /// One attempt at the step that `task` names. What it asks of others it asks with the key and
-    /// the fence of the task, if they can use them.
-    fn attempt(&self, task: &Task) -> impl Future<Output = Result<Progress, Failure>> + Send;
+/// Runs the steps of an operation. Steps must be idempotent: each may run again after it succeeded.
+pub trait StepHandler: Send + Sync {
+    /// Makes one attempt at a step. Requests to other systems should carry the key and the fence of the
+    /// attempt, if those systems support them.
+    fn attempt(
+        &self,
+        attempt: &StepAttempt,
+    ) -> impl Future<Output = Result<Progress, Failure>> + Send;
 }
 
-/// How an operation stands that nothing is to be done for at the moment.
+/// Why a runner has returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// It is over.
-    Over(Outcome),
-    /// What is next is due after this time.
-    Waits(Duration),
-    /// It was stopped, and whoever goes on later does the step again.
+pub enum RunState {
+    /// The operation is finished.
+    Finished(OperationOutcome),
+    /// The next attempt is due after this time.
+    Waiting(Duration),
+    /// The runner was stopped; the next one makes the attempt again.
     Stopped,
 }
 
-/// One operation and those who carry it out.
+/// An operation, and what is needed to run it.
 #[derive(Debug)]
 pub struct Runner<'a, J, W> {
-    /// Which operation of the journal.
+    /// The id of the operation in the journal.
     pub id: &'a str,
-    /// What is to be done.
-    pub script: &'a Script,
-    /// Where the timeline is kept.
+    /// The steps of the operation.
+    pub step_list: &'a StepList,
+    /// The storage of its timeline.
     pub journal: &'a J,
-    /// Who does the steps.
-    pub work: &'a W,
-    /// Where time comes from.
+    /// The handler of its steps.
+    pub handler: &'a W,
+    /// The clock of the process.
     pub clock: Clock,
 }
 
-impl<J: Journal, W: Work> Runner<'_, J, W> {
-    /// Goes on with the operation until it ends, or until `stop`, when the step under way is left
-    /// for whoever goes on later. `None` if it was stopped.
-    pub async fn run(&self, stop: &CancellationToken) -> Result<Option<Outcome>, JournalError> {
+impl<J: Journal, W: StepHandler> Runner<'_, J, W> {
+    /// Runs the operation until it is finished, or until `stop`. A running attempt is then abandoned,
+    /// and the next runner makes it again. `None` if it was stopped.
+    pub async fn run(
+        &self,
+        stop: &CancellationToken,
+    ) -> Result<Option<OperationOutcome>, JournalError> {
         loop {
-            match self.go_on(stop).await? {
-                Standing::Over(outcome) => return Ok(Some(outcome)),
-                Standing::Stopped => return Ok(None),
-                Standing::Waits(time) => tokio::select! {
+            match self.run_until_waiting(stop).await? {
+                RunState::Finished(outcome) => return Ok(Some(outcome)),
+                RunState::Stopped => return Ok(None),
+                RunState::Waiting(time) => tokio::select! {
                     () = stop.cancelled() => return Ok(None),
                     () = self.clock.sleep(time) => {}
                 },
@@ -77,22 +84,25 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
         }
     }
 
-    /// Goes on with the operation until there is nothing to be done for a while.
-    pub async fn go_on(&self, stop: &CancellationToken) -> Result<Standing, JournalError> {
+    /// Runs the operation until it is finished or its next attempt is not yet due.
+    pub async fn run_until_waiting(
+        &self,
+        stop: &CancellationToken,
+    ) -> Result<RunState, JournalError> {
         let mut conflicts = 0;
         loop {
-            let kept = self.journal.load(self.id).await?;
-            match self.advance(kept, stop).await {
-                Ok(Some(standing)) => return Ok(standing),
+            let stored = self.journal.load(self.id).await?;
+            match self.advance(stored, stop).await {
+                Ok(Some(run_state)) => return Ok(run_state),
                 Ok(None) => conflicts = 0,
-                // Somebody asked for it to be cancelled, or goes on elsewhere. If it stays so, asking
-                // again at once would keep everybody else from being answered.
+                // The operation was cancelled, or another process runs it. Retry with backoff, so that
+                // repeated conflicts do not flood the server.
                 Err(JournalError::Conflict) => {
                     planted!(ConflictsAtOnce => continue);
                     conflicts += 1;
                     let wait = Backoff::default().wait(&self.id, conflicts);
                     tokio::select! {
-                        () = stop.cancelled() => return Ok(Standing::Stopped),
+                        () = stop.cancelled() => return Ok(RunState::Stopped),
                         () = self.clock.sleep(wait) => {}
                     }
                 }
@@ -101,63 +111,69 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
         }
     }
 
-    /// Does what is next; how the operation stands if nothing is to be done now.
+    /// Does what is next. None if there may be more to do at once.
     async fn advance(
         &self,
-        kept: Kept,
+        stored: StoredTimeline,
         stop: &CancellationToken,
-    ) -> Result<Option<Standing>, JournalError> {
-        let Kept {
+    ) -> Result<Option<RunState>, JournalError> {
+        let StoredTimeline {
             mut timeline,
             version: seen,
             identity,
-        } = kept;
+        } = stored;
         let now = self.clock.now();
-        match decide(self.script, &timeline, now) {
-            Next::End(outcome) => {
-                if !timeline.is_over() {
+        match decide(self.step_list, &timeline, now) {
+            NextStep::End(outcome) => {
+                if !timeline.is_finished() {
                     timeline.outcome = Some(outcome.clone());
                     self.journal.save(self.id, &timeline, &seen).await?;
                 }
-                Ok(Some(Standing::Over(outcome)))
+                Ok(Some(RunState::Finished(outcome)))
             }
-            Next::Wait(due) => Ok(Some(Standing::Waits(until(now, due)))),
-            Next::Attempt(index) => {
-                let step = &self.script.steps[index];
+            NextStep::Wait(due) => Ok(Some(RunState::Waiting(time_until(now, due)))),
+            NextStep::Attempt(index) => {
+                let step = &self.step_list.steps[index];
                 timeline.begin(index, step, now);
                 let seen = self.journal.save(self.id, &timeline, &seen).await?;
-                let task = Task::new(&identity, step.name, timeline.attempts());
-                let Some(attempt) = self.attempt(step, &task, stop).await else {
-                    return Ok(Some(Standing::Stopped));
+                let step_attempt = StepAttempt::new(&identity, step.name, timeline.attempts());
+                let Some(result) = self.attempt(step, &step_attempt, stop).await else {
+                    return Ok(Some(RunState::Stopped));
                 };
-                timeline.note(step, attempt, self.clock.now());
+                timeline.record_attempt(step, result, self.clock.now());
                 self.journal.save(self.id, &timeline, &seen).await?;
                 Ok(None)
             }
         }
     }
 
-    /// What an attempt came to; nothing if it was broken off.
-    async fn attempt(&self, step: &Step, task: &Task, stop: &CancellationToken) -> Option<Attempt> {
-        let attempt = self.clock.within(step.limit(), self.work.attempt(task));
+    /// Makes an attempt and returns its result; none if `stop` came first.
+    async fn attempt(
+        &self,
+        step: &Step,
+        attempt: &StepAttempt,
+        stop: &CancellationToken,
+    ) -> Option<AttemptResult> {
+        let attempt = self.handler.attempt(attempt);
+        let attempt = self.clock.within(step.timeout(), attempt);
         let ended = tokio::select! {
             () = stop.cancelled() => return None,
             ended = attempt => ended,
         };
         Some(match ended {
-            Some(Ok(Progress::Done)) => Attempt::Done,
-            Some(Ok(Progress::NotYet(what))) => Attempt::NotYet(Cause::new(what)),
-            Some(Err(failure)) if failure.may_pass => Attempt::Failed(failure.cause),
-            Some(Err(failure)) => Attempt::Hopeless(failure.cause),
-            None => Attempt::Failed(Cause::coded(
+            Some(Ok(Progress::Done)) => AttemptResult::Done,
+            Some(Ok(Progress::NotYet(what))) => AttemptResult::NotYet(Cause::new(what)),
+            Some(Err(failure)) if failure.retryable => AttemptResult::Failed(failure.cause),
+            Some(Err(failure)) => AttemptResult::FailedPermanently(failure.cause),
+            None => AttemptResult::Failed(Cause::coded(
                 Code("NT-KIT-003"),
-                format!("it took longer than {:?}", step.limit()),
+                format!("it took longer than {:?}", step.timeout()),
             )),
         })
     }
 }
 
-fn until(now: Timestamp, due: Timestamp) -> Duration {
-    let left: SignedDuration = due.duration_since(now);
-    left.try_into().unwrap_or_default()
+fn time_until(now: Timestamp, due: Timestamp) -> Duration {
+    let remaining: SignedDuration = due.duration_since(now);
+    remaining.try_into().unwrap_or_default()
 }

@@ -11,19 +11,19 @@ use super::*;
 use crate::{clock::Clock, why::Code};
 
 const SECOND: Duration = Duration::from_secs(1);
-const RETRY: Retry = Retry {
+const RETRY: RetryPolicy = RetryPolicy {
     attempts: 3,
     first: SECOND,
-    most: Duration::from_mins(1),
+    max: Duration::from_mins(1),
 };
 
-/// Hands and sleeps of one time, which the test passes by waiting.
+/// A clock whose wall time is advanced by tokio, which the test has paused.
 fn virtual_clock() -> Clock {
     Clock::starting_at(Timestamp::UNIX_EPOCH)
 }
 
-fn script() -> Script {
-    Script {
+fn step_list() -> StepList {
+    StepList {
         kind: "make tea",
         steps: vec![
             Step::action("fill", SECOND),
@@ -33,33 +33,33 @@ fn script() -> Script {
     }
 }
 
-/// Does what it is told for each step, attempt by attempt, and then succeeds.
-struct Told {
-    answers: Mutex<Vec<(&'static str, Answer)>>,
+/// A handler that returns the given answers, attempt by attempt, and then succeeds.
+struct ScriptedHandler {
+    answers: Mutex<Vec<(&'static str, ScriptedAnswer)>>,
     log: Mutex<Vec<String>>,
-    tasks: Mutex<Vec<Task>>,
+    attempts: Mutex<Vec<StepAttempt>>,
     clock: Clock,
 }
 
 #[derive(Clone)]
-enum Answer {
+enum ScriptedAnswer {
     NotYet,
     Fails,
-    Hopeless,
+    FailedPermanently,
     Hangs,
 }
 
-impl Told {
-    fn to(clock: Clock, answers: &[(&'static str, Answer)]) -> Self {
+impl ScriptedHandler {
+    fn new(clock: Clock, answers: &[(&'static str, ScriptedAnswer)]) -> Self {
         Self {
             answers: Mutex::new(answers.to_vec()),
             log: Mutex::default(),
-            tasks: Mutex::default(),
+            attempts: Mutex::default(),
             clock,
         }
     }
 
-    fn next(&self, step: &str) -> Option<Answer> {
+    fn next(&self, step: &str) -> Option<ScriptedAnswer> {
         let seconds = self.clock.uptime().as_secs();
         self.log.lock().push(format!("{seconds} {step}"));
         let mut answers = self.answers.lock();
@@ -68,44 +68,53 @@ impl Told {
     }
 }
 
-impl Work for Told {
-    async fn attempt(&self, task: &Task) -> Result<Progress, Failure> {
+impl StepHandler for ScriptedHandler {
+    async fn attempt(&self, attempt: &StepAttempt) -> Result<Progress, Failure> {
         let cause = Cause::new("no water");
-        self.tasks.lock().push(task.clone());
-        match self.next(&task.step) {
+        self.attempts.lock().push(attempt.clone());
+        match self.next(&attempt.step) {
             None => Ok(Progress::Done),
-            Some(Answer::NotYet) => Ok(Progress::NotYet("not hot".into())),
-            Some(Answer::Fails) => Err(Failure {
+            Some(ScriptedAnswer::NotYet) => Ok(Progress::NotYet("not hot".into())),
+            Some(ScriptedAnswer::Fails) => Err(Failure {
                 cause,
-                may_pass: true,
+                retryable: true,
             }),
-            Some(Answer::Hopeless) => Err(Failure {
+            Some(ScriptedAnswer::FailedPermanently) => Err(Failure {
                 cause,
-                may_pass: false,
+                retryable: false,
             }),
-            Some(Answer::Hangs) => std::future::pending().await,
+            Some(ScriptedAnswer::Hangs) => std::future::pending().await,
         }
     }
 }
 
-/// One who makes tea.
-fn making<'a, J>(script: &'a Script, journal: &'a J, work: &'a Told) -> Runner<'a, J, Told> {
+/// A runner of the operation that makes tea.
+fn tea_runner<'a, J>(
+    step_list: &'a StepList,
+    journal: &'a J,
+    handler: &'a ScriptedHandler,
+) -> Runner<'a, J, ScriptedHandler> {
     Runner {
         id: "tea",
-        script,
+        step_list,
         journal,
-        work,
-        clock: work.clock,
+        handler,
+        clock: handler.clock,
     }
 }
 
-/// Runs the script with these answers; the outcome, and what was attempted when.
-async fn played(answers: &[(&'static str, Answer)]) -> (Outcome, Vec<String>, Timeline) {
+/// Runs the operation with these answers. Returns the outcome, a log of attempts, and the timeline.
+async fn run_with(
+    answers: &[(&'static str, ScriptedAnswer)],
+) -> (OperationOutcome, Vec<String>, Timeline) {
     let clock = virtual_clock();
-    let (journal, work) = (InMemory::default(), Told::to(clock, answers));
+    let (journal, handler) = (
+        InMemoryJournal::default(),
+        ScriptedHandler::new(clock, answers),
+    );
     journal.add("tea");
-    let script = script();
-    let runner = making(&script, &journal, &work);
+    let step_list = step_list();
+    let runner = tea_runner(&step_list, &journal, &handler);
     let outcome = runner
         .run(&CancellationToken::new())
         .await
@@ -113,39 +122,45 @@ async fn played(answers: &[(&'static str, Answer)]) -> (Outcome, Vec<String>, Ti
         .unwrap();
     let timeline = journal.load("tea").await.unwrap().timeline;
     assert_eq!(timeline.outcome.as_ref(), Some(&outcome));
-    (outcome, work.log.into_inner(), timeline)
+    (outcome, handler.log.into_inner(), timeline)
 }
 
-fn failed(step: &str, message: &str) -> Outcome {
+fn failed(step: &str, message: &str) -> OperationOutcome {
     failed_by(step, Cause::new(message))
 }
 
-fn failed_by(step: &str, cause: Cause) -> Outcome {
-    Outcome::Failed {
+fn failed_by(step: &str, cause: Cause) -> OperationOutcome {
+    OperationOutcome::Failed {
         step: step.into(),
         cause,
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_waits_keeps_nobody_busy() {
+async fn an_operation_that_waits_returns_from_the_runner() {
     let clock = virtual_clock();
-    let work = Told::to(clock, &[("boil", Answer::NotYet)]);
-    let (journal, script) = (InMemory::default(), script());
+    let handler = ScriptedHandler::new(clock, &[("boil", ScriptedAnswer::NotYet)]);
+    let (journal, step_list) = (InMemoryJournal::default(), step_list());
     journal.add("tea");
-    let runner = making(&script, &journal, &work);
-    let stands = runner.go_on(&CancellationToken::new()).await.unwrap();
-    assert_eq!(stands, Standing::Waits(SECOND));
+    let runner = tea_runner(&step_list, &journal, &handler);
+    let run_state = runner
+        .run_until_waiting(&CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!(run_state, RunState::Waiting(SECOND));
     assert_eq!(clock.uptime(), Duration::ZERO);
     clock.sleep(SECOND).await;
-    let stands = runner.go_on(&CancellationToken::new()).await.unwrap();
-    assert_eq!(stands, Standing::Over(Outcome::Succeeded));
+    let run_state = runner
+        .run_until_waiting(&CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!(run_state, RunState::Finished(OperationOutcome::Succeeded));
 }
 
 #[tokio::test(start_paused = true)]
-async fn steps_are_done_in_their_order() {
-    let (outcome, log, timeline) = played(&[]).await;
-    assert_eq!(outcome, Outcome::Succeeded);
+async fn steps_run_in_order() {
+    let (outcome, log, timeline) = run_with(&[]).await;
+    assert_eq!(outcome, OperationOutcome::Succeeded);
     assert_eq!(log, ["0 fill", "0 boil", "0 pour"]);
     assert!(
         timeline
@@ -156,45 +171,56 @@ async fn steps_are_done_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_condition_is_asked_again_until_its_time_is_up() {
-    let not_yet = ("boil", Answer::NotYet);
-    let (outcome, log, _) = played(&[not_yet.clone(), not_yet.clone()]).await;
-    assert_eq!(outcome, Outcome::Succeeded);
+async fn a_condition_is_polled_until_its_timeout() {
+    let not_yet = ("boil", ScriptedAnswer::NotYet);
+    let (outcome, log, _) = run_with(&[not_yet.clone(), not_yet.clone()]).await;
+    assert_eq!(outcome, OperationOutcome::Succeeded);
     assert_eq!(log, ["0 fill", "0 boil", "1 boil", "2 boil", "2 pour"]);
-    let (outcome, log, _) = played(&vec![not_yet; 100]).await;
+    let (outcome, log, _) = run_with(&vec![not_yet; 100]).await;
     assert_eq!(outcome, failed("boil", "not hot"));
     assert_eq!((log.len(), log.last().unwrap().as_str()), (32, "30 boil"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_failure_that_may_pass_is_tried_again_and_not_for_ever() {
-    let fails = ("pour", Answer::Fails);
-    let (outcome, log, _) = played(&vec![fails.clone(); 2]).await;
-    assert_eq!(outcome, Outcome::Succeeded);
+async fn only_retryable_failures_are_retried_up_to_the_maximum() {
+    let fails = ("pour", ScriptedAnswer::Fails);
+    let (outcome, log, _) = run_with(&vec![fails.clone(); 2]).await;
+    assert_eq!(outcome, OperationOutcome::Succeeded);
     assert_eq!(log[2..], ["0 pour", "1 pour", "3 pour"]);
-    let (outcome, ..) = played(&vec![fails; 3]).await;
+    let (outcome, ..) = run_with(&vec![fails; 3]).await;
     assert_eq!(outcome, failed("pour", "no water"));
-    let (outcome, log, _) = played(&[("pour", Answer::Hopeless)]).await;
+    let (outcome, log, _) = run_with(&[("pour", ScriptedAnswer::FailedPermanently)]).await;
     assert_eq!((outcome, log.len()), (failed("pour", "no water"), 3));
-    let (outcome, log, _) = played(&[("fill", Answer::Fails)]).await;
+    let (outcome, log, _) = run_with(&[("fill", ScriptedAnswer::Fails)]).await;
     assert_eq!((outcome, log.len()), (failed("fill", "no water"), 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_at_a_step_share_a_key_and_no_two_share_a_fence() {
+async fn attempts_at_a_step_share_a_key_and_have_unique_fences() {
     let clock = virtual_clock();
-    let (journal, work) = (
-        InMemory::default(),
-        Told::to(clock, &[("boil", Answer::NotYet), ("pour", Answer::Fails)]),
+    let (journal, handler) = (
+        InMemoryJournal::default(),
+        ScriptedHandler::new(
+            clock,
+            &[
+                ("boil", ScriptedAnswer::NotYet),
+                ("pour", ScriptedAnswer::Fails),
+            ],
+        ),
     );
     journal.add("tea");
-    let script = script();
+    let step_list = step_list();
     let stop = CancellationToken::new();
-    making(&script, &journal, &work).run(&stop).await.unwrap();
-    let tasks = work.tasks.into_inner();
-    let told: Vec<_> = tasks.iter().map(|task| (&*task.key, task.fence)).collect();
+    tea_runner(&step_list, &journal, &handler)
+        .run(&stop)
+        .await
+        .unwrap();
+    let attempts = handler.attempts.into_inner();
+    let attempts = attempts
+        .iter()
+        .map(|attempt| (&*attempt.key, attempt.fence));
     assert_eq!(
-        told,
+        attempts.collect::<Vec<_>>(),
         [
             ("tea/fill", 1),
             ("tea/boil", 2),
@@ -206,40 +232,40 @@ async fn attempts_at_a_step_share_a_key_and_no_two_share_a_fence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_hangs_has_failed() {
-    let (outcome, log, _) = played(&[("pour", Answer::Hangs)]).await;
-    assert_eq!(outcome, Outcome::Succeeded);
+async fn an_attempt_that_exceeds_its_timeout_has_failed() {
+    let (outcome, log, _) = run_with(&[("pour", ScriptedAnswer::Hangs)]).await;
+    assert_eq!(outcome, OperationOutcome::Succeeded);
     assert_eq!(
         log[2..],
         ["0 pour", "6 pour"],
-        "five seconds of trying and one of waiting"
+        "a timeout of five seconds and a delay of one"
     );
-    let (outcome, ..) = played(&[("fill", Answer::Hangs)]).await;
+    let (outcome, ..) = run_with(&[("fill", ScriptedAnswer::Hangs)]).await;
     let late = Cause::coded(Code("NT-KIT-003"), "it took longer than 1s");
     assert_eq!(outcome, failed_by("fill", late));
 }
 
-/// A journal that breaks off at a chosen call, before or after it took effect.
-struct Crashing<'a, J> {
+/// A journal that simulates a crash at a chosen write, before or after it took effect.
+struct CrashingJournal<'a, J> {
     inner: &'a J,
-    left: Mutex<u32>,
+    remaining: Mutex<u32>,
     after: bool,
     crashed: Notify,
 }
 
-impl<'a, J> Crashing<'a, J> {
-    /// Crashes at a write, before or after it is done.
+impl<'a, J> CrashingJournal<'a, J> {
+    /// Crashes at the write of this number, before it or `after` it.
     fn at(write: u32, after: bool, inner: &'a J) -> Self {
         Self {
             inner,
-            left: Mutex::new(write),
+            remaining: Mutex::new(write),
             after,
             crashed: Notify::new(),
         }
     }
 
-    /// Lets `run` go on until the crash, and no further.
-    async fn breaks_off<T: std::fmt::Debug>(&self, run: impl Future<Output = T>) {
+    /// Polls `run` until the crash, and drops it then.
+    async fn run_until_crash<T: std::fmt::Debug>(&self, run: impl Future<Output = T>) {
         tokio::select! {
             ended = run => panic!("there is no such write: {ended:?}"),
             () = self.crashed.notified() => {}
@@ -253,9 +279,9 @@ impl<'a, J> Crashing<'a, J> {
 
     async fn call<T>(&self, call: impl Future<Output = T>) -> T {
         let now = {
-            let mut left = self.left.lock();
-            let now = *left == 0;
-            *left = left.saturating_sub(1);
+            let mut remaining = self.remaining.lock();
+            let now = *remaining == 0;
+            *remaining = remaining.saturating_sub(1);
             now
         };
         if now && !self.after {
@@ -269,8 +295,8 @@ impl<'a, J> Crashing<'a, J> {
     }
 }
 
-impl<J: Journal> Journal for Crashing<'_, J> {
-    async fn load(&self, id: &str) -> Result<Kept, JournalError> {
+impl<J: Journal> Journal for CrashingJournal<'_, J> {
+    async fn load(&self, id: &str) -> Result<StoredTimeline, JournalError> {
         self.inner.load(id).await
     }
 
@@ -278,28 +304,28 @@ impl<J: Journal> Journal for Crashing<'_, J> {
         &self,
         id: &str,
         timeline: &Timeline,
-        seen: &Version,
-    ) -> Result<Version, JournalError> {
+        seen: &TimelineVersion,
+    ) -> Result<TimelineVersion, JournalError> {
         self.call(self.inner.save(id, timeline, seen)).await
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_at_any_write_is_survived() {
-    let script = script();
+async fn an_operation_survives_a_crash_at_any_write() {
+    let step_list = step_list();
     for crash in 0..7 {
         for after in [false, true] {
             let clock = virtual_clock();
-            let (inner, work) = (InMemory::default(), Told::to(clock, &[]));
+            let (inner, handler) = (InMemoryJournal::default(), ScriptedHandler::new(clock, &[]));
             inner.add("tea");
             let stop = CancellationToken::new();
-            let journal = Crashing::at(crash, after, &inner);
-            let first = making(&script, &journal, &work);
-            journal.breaks_off(first.run(&stop)).await;
-            let second = making(&script, &inner, &work);
+            let journal = CrashingJournal::at(crash, after, &inner);
+            let first = tea_runner(&step_list, &journal, &handler);
+            journal.run_until_crash(first.run(&stop)).await;
+            let second = tea_runner(&step_list, &inner, &handler);
             let outcome = second.run(&stop).await.unwrap();
-            assert_eq!(outcome, Some(Outcome::Succeeded));
-            let log = work.log.lock();
+            assert_eq!(outcome, Some(OperationOutcome::Succeeded));
+            let log = handler.log.lock();
             let mut names: Vec<_> = log
                 .iter()
                 .filter_map(|line| line.split(' ').nth(1))
@@ -312,15 +338,15 @@ async fn a_crash_at_any_write_is_survived() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_leaves_the_step_for_whoever_goes_on() {
+async fn after_a_stop_the_next_runner_repeats_the_step() {
     let clock = virtual_clock();
-    let (journal, work) = (
-        InMemory::default(),
-        Told::to(clock, &[("fill", Answer::Hangs)]),
+    let (journal, handler) = (
+        InMemoryJournal::default(),
+        ScriptedHandler::new(clock, &[("fill", ScriptedAnswer::Hangs)]),
     );
     journal.add("tea");
-    let (script, stop) = (script(), CancellationToken::new());
-    let runner = making(&script, &journal, &work);
+    let (step_list, stop) = (step_list(), CancellationToken::new());
+    let runner = tea_runner(&step_list, &journal, &handler);
     let stopping = async {
         clock.sleep(SECOND / 2).await;
         stop.cancel();
@@ -328,7 +354,7 @@ async fn a_stop_leaves_the_step_for_whoever_goes_on() {
     let (ended, ()) = tokio::join!(runner.run(&stop), stopping);
     assert_eq!(ended.unwrap(), None);
     let outcome = runner.run(&CancellationToken::new()).await.unwrap();
-    assert_eq!(outcome, Some(Outcome::Succeeded));
+    assert_eq!(outcome, Some(OperationOutcome::Succeeded));
     let timeline = journal.load("tea").await.unwrap().timeline;
     assert_eq!(timeline.steps[0].attempts, 2);
 }
@@ -336,58 +362,58 @@ async fn a_stop_leaves_the_step_for_whoever_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_operation_ends_before_its_next_step() {
     let clock = virtual_clock();
-    let (journal, work) = (
-        InMemory::default(),
-        Told::to(clock, &vec![("boil", Answer::NotYet); 9]),
+    let (journal, handler) = (
+        InMemoryJournal::default(),
+        ScriptedHandler::new(clock, &vec![("boil", ScriptedAnswer::NotYet); 9]),
     );
     journal.add("tea");
-    let script = script();
-    let runner = making(&script, &journal, &work);
+    let step_list = step_list();
+    let runner = tea_runner(&step_list, &journal, &handler);
     let cancel = async {
         clock.sleep(SECOND * 5 / 2).await;
-        let Kept {
+        let StoredTimeline {
             mut timeline,
             version,
             ..
         } = journal.load("tea").await.unwrap();
         timeline.cancel(Cause::new("no longer thirsty"));
-        timeline.cancel(Cause::new("says another"));
+        timeline.cancel(Cause::new("the second cause"));
         journal.save("tea", &timeline, &version).await.unwrap();
     };
     let stop = CancellationToken::new();
     let (ended, ()) = tokio::join!(runner.run(&stop), cancel);
     let cause = Cause::new("no longer thirsty");
-    let expected = Outcome::Cancelled {
+    let expected = OperationOutcome::Cancelled {
         step: Some("boil".into()),
         cause,
     };
     assert_eq!(ended.unwrap(), Some(expected));
-    assert!(!work.log.lock().iter().any(|line| line.ends_with("pour")));
+    assert!(!handler.log.lock().iter().any(|line| line.ends_with("pour")));
 }
 
 #[test]
-fn a_step_that_kills_its_process_is_given_up() {
-    let (script, now) = (script(), Timestamp::UNIX_EPOCH);
+fn a_step_that_crashes_its_process_too_often_is_given_up() {
+    let (step_list, now) = (step_list(), Timestamp::UNIX_EPOCH);
     let mut timeline = Timeline::default();
     let mut attempts = 0;
-    while let Next::Attempt(index) = decide(&script, &timeline, now) {
-        timeline.begin(index, &script.steps[index], now);
+    while let NextStep::Attempt(index) = decide(&step_list, &timeline, now) {
+        timeline.begin(index, &step_list.steps[index], now);
         attempts += 1;
     }
     assert_eq!(attempts, 5);
-    let end = decide(&script, &timeline, now);
+    let end = decide(&step_list, &timeline, now);
     let code = Code("NT-KIT-014");
     let cause = Cause::coded(code, "the process ended during every attempt");
-    assert_eq!(end, Next::End(failed_by("fill", cause)));
+    assert_eq!(end, NextStep::End(failed_by("fill", cause)));
 }
 
 #[test]
-fn a_timeline_survives_the_journal() {
+fn a_timeline_round_trips_through_json() {
     let mut timeline = Timeline::default();
-    let (script, now) = (script(), Timestamp::UNIX_EPOCH);
-    for step in &script.steps {
+    let (step_list, now) = (step_list(), Timestamp::UNIX_EPOCH);
+    for step in &step_list.steps {
         timeline.begin(timeline.steps.len(), step, now);
-        timeline.note(step, Attempt::Done, now);
+        timeline.record_attempt(step, AttemptResult::Done, now);
     }
     timeline.outcome = Some(failed("pour", "no water"));
     let text = serde_json::to_string(&timeline).unwrap();

@@ -1,4 +1,4 @@
-//! What became of an operation so far.
+//! The recorded progress of an operation.
 
 use std::time::Duration;
 
@@ -6,38 +6,38 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{How, Step};
+use super::{Step, StepKind};
 use crate::{planted, why::Code};
 
-/// The story of one operation.
+/// The recorded progress of one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeline {
-    /// The steps that were begun, in their order.
+    /// The steps that were started, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Entry>,
-    /// Why it shall not go on, once somebody has said so.
+    pub steps: Vec<StepRecord>,
+    /// Why it was cancelled, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cause>,
-    /// How it ended.
+    /// How it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<OperationOutcome>,
 }
 
-/// One step of the story.
+/// The recorded progress of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// The step's name.
+pub struct StepRecord {
+    /// The name of the step.
     pub name: String,
-    /// Where it stands.
-    pub state: State,
-    /// When it was begun.
+    /// The state of the step.
+    pub state: StepState,
+    /// When it was started.
     pub began: Timestamp,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// How many attempts were begun.
+    /// The number of attempts that were started.
     pub attempts: u32,
     /// When the next attempt is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,12 +47,12 @@ pub struct Entry {
     pub cause: Option<Cause>,
 }
 
-/// Where a step stands.
+/// The state of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum State {
-    /// An attempt is under way, or was when the process ended.
+pub enum StepState {
+    /// An attempt is running, or was when the process ended.
     Running,
-    /// Another attempt is to be made.
+    /// Another attempt will be made.
     Waiting,
     /// It is done.
     Succeeded,
@@ -60,10 +60,10 @@ pub enum State {
     Failed,
 }
 
-/// Why, for people and for programs.
+/// A cause, for people and for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
-    /// The entry of the error catalogue.
+    /// The code in the error catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// What happened.
@@ -71,7 +71,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// A cause that has no entry of its own in the catalogue.
+    /// A cause without a code.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             code: None,
@@ -79,7 +79,7 @@ impl Cause {
         }
     }
 
-    /// A cause that the catalogue explains.
+    /// A cause with a code of the error catalogue.
     pub fn coded(code: Code, message: impl Into<String>) -> Self {
         Self {
             code: Some(code.to_string()),
@@ -91,70 +91,70 @@ impl Cause {
 /// How an operation ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result")]
-pub enum Outcome {
+pub enum OperationOutcome {
     /// Every step is done.
     Succeeded,
     /// A step failed for good.
     Failed {
-        /// Which one.
+        /// The name of the step.
         step: String,
-        /// Why.
+        /// Why it ended.
         cause: Cause,
     },
-    /// Somebody asked for it to end.
+    /// The operation was cancelled.
     Cancelled {
-        /// The step that was next or under way.
+        /// The step that was running or next.
         step: Option<String>,
-        /// Why.
+        /// Why it ended.
         cause: Cause,
     },
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Attempt {
+pub enum AttemptResult {
     /// The step is done.
     Done,
     /// A condition does not hold yet.
     NotYet(Cause),
-    /// It failed, in a way that may pass.
+    /// It failed, and another attempt may succeed.
     Failed(Cause),
-    /// It failed, and would again.
-    Hopeless(Cause),
+    /// It failed, and another attempt would fail as well.
+    FailedPermanently(Cause),
 }
 
 impl Timeline {
-    /// Whether it has ended.
-    pub fn is_over(&self) -> bool {
+    /// Whether the operation has ended.
+    pub fn is_finished(&self) -> bool {
         self.outcome.is_some()
     }
 
-    /// How many attempts were begun, at all steps. No two attempts of an operation have the same
-    /// number, whoever makes them, because a timeline is written only in the state that was read.
+    /// The number of attempts that were started, of all steps. No two attempts of an operation have the
+    /// same number, in any process, because a timeline is written only in the version that was read.
     pub fn attempts(&self) -> u64 {
         planted!(FenceOfStep => return self.steps.last().map_or(0, |it| u64::from(it.attempts)));
-        let attempts = self.steps.iter().map(|entry| u64::from(entry.attempts));
+        let attempts = self.steps.iter().map(|record| u64::from(record.attempts));
         attempts.sum()
     }
 
-    /// Asks for the operation to end. The first who asks is remembered.
+    /// Cancels the operation, unless it has ended. The first cause is kept.
     pub fn cancel(&mut self, cause: Cause) {
-        if !self.is_over() {
+        if !self.is_finished() {
             self.cancelled.get_or_insert(cause);
         }
     }
 
-    /// Notes that an attempt at `step`, the `index`th, begins.
+    /// Records the start of an attempt at `step`, the `index`th.
     pub fn begin(&mut self, index: usize, step: &Step, now: Timestamp) {
-        if let Some(entry) = self.steps.get_mut(index) {
-            entry.state = State::Running;
-            entry.attempts += 1;
-            entry.due = None;
+        if let Some(record) = self.steps.get_mut(index) {
+            record.state = StepState::Running;
+            record.attempts += 1;
+            record.due = None;
             return;
         }
-        self.steps.push(Entry {
+        self.steps.push(StepRecord {
             name: step.name.to_owned(),
-            state: State::Running,
+            state: StepState::Running,
             began: now,
             ended: None,
             attempts: 1,
@@ -163,54 +163,62 @@ impl Timeline {
         });
     }
 
-    /// Notes what the attempt at `step`, the last that was begun, came to.
-    pub fn note(&mut self, step: &Step, attempt: Attempt, now: Timestamp) {
-        let Some(entry) = self.steps.last_mut() else {
+    /// Records the result of an attempt at `step`, the last that was started.
+    pub fn record_attempt(&mut self, step: &Step, result: AttemptResult, now: Timestamp) {
+        let Some(record) = self.steps.last_mut() else {
             return;
         };
-        let (state, due, cause) = judge(step, entry, attempt, now);
-        entry.state = state;
-        entry.due = due;
-        entry.cause = cause;
-        if matches!(state, State::Succeeded | State::Failed) {
-            entry.ended = Some(now);
+        let (state, due, cause) = after_attempt(step, record, result, now);
+        record.state = state;
+        record.due = due;
+        record.cause = cause;
+        if matches!(state, StepState::Succeeded | StepState::Failed) {
+            record.ended = Some(now);
         }
     }
 }
 
-/// Where the step stands after the attempt, when it is tried again, and why.
-fn judge(
+/// The state of the step after an attempt, when the next attempt is due, and the cause.
+fn after_attempt(
     step: &Step,
-    entry: &Entry,
-    attempt: Attempt,
+    record: &StepRecord,
+    result: AttemptResult,
     now: Timestamp,
-) -> (State, Option<Timestamp>, Option<Cause>) {
-    let again = |wait: Duration| now.checked_add(wait).unwrap_or(Timestamp::MAX);
-    match (&step.how, attempt) {
-        (_, Attempt::Done) => (State::Succeeded, None, None),
-        (How::Condition { poll, limit }, Attempt::NotYet(cause) | Attempt::Failed(cause)) => {
-            let deadline = entry.began.checked_add(*limit).unwrap_or(Timestamp::MAX);
+) -> (StepState, Option<Timestamp>, Option<Cause>) {
+    let due_after = |wait: Duration| now.checked_add(wait).unwrap_or(Timestamp::MAX);
+    match (&step.kind, result) {
+        (_, AttemptResult::Done) => (StepState::Succeeded, None, None),
+        (
+            StepKind::Condition {
+                poll_interval,
+                timeout,
+            },
+            AttemptResult::NotYet(cause) | AttemptResult::Failed(cause),
+        ) => {
+            let deadline = record.began.checked_add(*timeout).unwrap_or(Timestamp::MAX);
             if now >= deadline {
-                (State::Failed, None, Some(cause))
+                (StepState::Failed, None, Some(cause))
             } else {
                 (
-                    State::Waiting,
-                    Some(again(*poll).min(deadline)),
+                    StepState::Waiting,
+                    Some(due_after(*poll_interval).min(deadline)),
                     Some(cause),
                 )
             }
         }
-        (How::Retrying { retry, .. }, Attempt::NotYet(cause) | Attempt::Failed(cause))
-            if entry.attempts < retry.attempts =>
-        {
-            (
-                State::Waiting,
-                Some(again(retry.wait(entry.attempts))),
-                Some(cause),
-            )
-        }
-        (_, Attempt::NotYet(cause) | Attempt::Failed(cause) | Attempt::Hopeless(cause)) => {
-            (State::Failed, None, Some(cause))
-        }
+        (
+            StepKind::Retrying { retry, .. },
+            AttemptResult::NotYet(cause) | AttemptResult::Failed(cause),
+        ) if record.attempts < retry.attempts => (
+            StepState::Waiting,
+            Some(due_after(retry.wait(record.attempts))),
+            Some(cause),
+        ),
+        (
+            _,
+            AttemptResult::NotYet(cause)
+            | AttemptResult::Failed(cause)
+            | AttemptResult::FailedPermanently(cause),
+        ) => (StepState::Failed, None, Some(cause)),
     }
 }

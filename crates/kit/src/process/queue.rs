@@ -1,41 +1,41 @@
-//! What can be seen of a queue.
+//! The state of a queue, for people and metrics.
 
 use serde::Serialize;
 
-/// No more keys are named than this; the numbers are right all the same.
-const NAMED: usize = 100;
+/// The number of keys that are listed by name; the counts include all.
+const MAX_LISTED_KEYS: usize = 100;
 
-/// A queue as it was when somebody looked.
+/// A snapshot of a controller's queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueState {
-    /// Whose queue it is.
+    /// The name of the controller.
     pub controller: &'static str,
-    /// Whether nothing is begun because another process leads.
+    /// Whether no reconcile starts because another process leads.
     pub paused: bool,
-    /// How many keys are worked on, and which.
-    pub running: Keys,
-    /// How many keys wait for their turn or for their time, and which.
-    pub waiting: Keys,
-    /// The keys that failed last time.
-    pub failing: Keys,
+    /// The keys that are being reconciled.
+    pub running: KeyList,
+    /// The keys that are ready or delayed.
+    pub waiting: KeyList,
+    /// The keys whose last reconcile failed.
+    pub failing: KeyList,
 }
 
-/// Some keys by name, and how many there are.
+/// A number of keys, and the first of them by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Keys {
-    /// How many there are.
+pub struct KeyList {
+    /// The number of all keys.
     pub count: usize,
-    /// The first of them, in order.
+    /// The first keys, sorted.
     pub keys: Vec<String>,
 }
 
-impl Keys {
-    pub(crate) fn of(all: impl Iterator<Item = String>) -> Self {
+impl KeyList {
+    pub(crate) fn new(all: impl Iterator<Item = String>) -> Self {
         let mut keys: Vec<_> = all.collect();
         keys.sort_unstable();
         let count = keys.len();
-        keys.truncate(NAMED);
+        keys.truncate(MAX_LISTED_KEYS);
         Self { count, keys }
     }
 }

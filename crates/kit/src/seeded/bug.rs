@@ -1,26 +1,26 @@
-//! The mistakes there are, and the one that is planted.
+//! The list of bugs, and the one that is active.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// There is no such mistake.
+/// No bug has this name.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no mistake {0:?} to plant")]
-pub struct Unknown(String);
+#[error("there is no bug {0:?} to plant")]
+pub struct UnknownBug(String);
 
 static PLANTED: AtomicUsize = AtomicUsize::new(NONE);
 const NONE: usize = usize::MAX;
 
 macro_rules! bugs {
     ($($bug:ident $name:literal,)*) => {
-        /// A mistake that can be planted.
+        /// A bug that can be activated.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the table says what each of them is")]
+        #[expect(missing_docs, reason = "proof/campaign/seeded.toml describes each of them")]
         pub enum Bug {
             $($bug,)*
         }
 
         impl Bug {
-            /// The names of all of them, as the table has them.
+            /// The names of all bugs, as in the table.
             pub const NAMES: &[&str] = &[$($name,)*];
         }
     };
@@ -35,7 +35,7 @@ bugs! {
     RefusalPanics "refusal-panics",
     NameUnasked "name-unasked",
     WriteToldWhole "write-told-whole",
-    // kit: looking again
+    // kit: requeueing
     FailureForgotten "failure-forgotten",
     NewsForgotten "news-forgotten",
     AgainForgotten "again-forgotten",
@@ -50,7 +50,7 @@ bugs! {
     WatchAtOnce "watch-at-once",
     ListCut "list-cut",
     IndexKeeps "index-keeps",
-    // kit: leading
+    // kit: leader election
     FollowersWrite "followers-write",
     TermsAnew "terms-anew",
     // kit: operations
@@ -58,7 +58,7 @@ bugs! {
     FenceOfStep "fence-of-step",
     CrashIsFailure "crash-is-failure",
     ConflictsAtOnce "conflicts-at-once",
-    // world: what all share
+    // world: shared by all controllers
     KnownTooEarly "known-too-early",
     ReplacedIsSettled "replaced-is-settled",
     ReplacedAtOnce "replaced-at-once",
@@ -101,20 +101,20 @@ bugs! {
     ReasonOrNot "reason-or-not",
 }
 
-/// Plants the mistake of this name, or none, in place of what was planted before.
-pub fn plant(name: Option<&str>) -> Result<(), Unknown> {
-    let place = match name {
+/// Activates the bug of this name, or none, and deactivates the previous one.
+pub fn plant(name: Option<&str>) -> Result<(), UnknownBug> {
+    let index = match name {
         None => NONE,
         Some(name) => {
-            let place = Bug::NAMES.iter().position(|known| *known == name);
-            place.ok_or_else(|| Unknown(name.to_owned()))?
+            let index = Bug::NAMES.iter().position(|known| *known == name);
+            index.ok_or_else(|| UnknownBug(name.to_owned()))?
         }
     };
-    PLANTED.store(place, Ordering::Relaxed);
+    PLANTED.store(index, Ordering::Relaxed);
     Ok(())
 }
 
-/// Whether `bug` is the one that is planted.
+/// Whether `bug` is active.
 pub fn is_planted(bug: Bug) -> bool {
     PLANTED.load(Ordering::Relaxed) == bug as usize
 }
@@ -126,13 +126,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_have_the_same_name() {
+    fn names_are_unique() {
         let names: BTreeSet<_> = Bug::NAMES.iter().collect();
         assert_eq!(names.len(), Bug::NAMES.len());
     }
 
     #[test]
-    fn one_is_planted_at_a_time() {
+    fn one_bug_is_active_at_a_time() {
         assert!(!is_planted(Bug::AnyAge));
         plant(Some("any-age")).unwrap();
         assert!(is_planted(Bug::AnyAge) && !is_planted(Bug::ConfirmUnasked));

@@ -1,4 +1,4 @@
-//! Counts what is asked of the API, reads and watches as well as writes.
+//! Counts requests to the API: reads, watches and writes.
 
 use std::task::{Context, Poll};
 
@@ -6,10 +6,10 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response, Uri};
 use tower::{Layer, Service};
 
-use super::{Called, Telemetry};
+use super::{ApiCallFinished, Telemetry};
 use crate::clock::Clock;
 
-/// Put around the transport of a client, it counts the client's requests.
+/// A layer around the transport of a client that counts its requests.
 #[derive(Debug, Clone)]
 pub struct CountCalls {
     telemetry: Telemetry,
@@ -58,18 +58,19 @@ where
         let verb = verb(request.method(), request.uri());
         let CountCalls { telemetry, clock } = self.calls.clone();
         let begun = clock.uptime();
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let answer = answer.await;
-            let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+            let response = response.await;
+            let code = response.as_ref().ok();
+            let code = code.map(|response| response.status().as_u16());
             let took = clock.uptime().saturating_sub(begun);
-            telemetry.emit(&Called { verb, code, took });
-            answer
+            telemetry.emit(&ApiCallFinished { verb, code, took });
+            response
         })
     }
 }
 
-/// What a request asks for, in the words of the API.
+/// The verb of a request, as the API names it.
 pub(super) fn verb(method: &Method, uri: &Uri) -> &'static str {
     let has = |wanted: &str| {
         let query = uri.query().unwrap_or_default();
@@ -97,7 +98,7 @@ fn is_collection(path: &str) -> bool {
     };
     let rest: Vec<_> = parts.skip(version_follows).collect();
     match rest[..] {
-        // A namespace has parts of its own.
+        // Subresources of a namespace.
         ["namespaces", _, "status" | "finalize"] => false,
         [_] | ["namespaces", _, _] => true,
         _ => false,

@@ -1,38 +1,38 @@
-//! What happens in this crate.
+//! The telemetry events of this crate.
 
 use std::{fmt, time::Duration};
 
 use super::{
-    Event, Metrics,
+    Metrics, TelemetryEvent,
     metrics::{
-        Call, Controller, Lease, Reconcile, ReconcileError, Transition, Verb, Watch, WatchEvent,
-        Write,
+        CallLabels, ControllerLabels, LeaseLabels, ReconcileErrorLabels, ReconcileLabels,
+        TransitionLabels, VerbLabels, WatchEventLabels, WatchLabels, WriteLabels,
     },
 };
 
-/// What a reconcile came to.
+/// The result of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Result {
-    /// It did not fail.
-    Well,
-    /// It said that it failed.
+pub enum ReconcileResult {
+    /// It succeeded.
+    Succeeded,
+    /// It returned an error.
     Failed,
-    /// It took too long.
+    /// It exceeded its timeout.
     TimedOut,
     /// It panicked.
     Panicked,
-    /// The lead was lost on the way; it is begun anew by whoever leads.
-    LostLead,
+    /// Leadership was lost while it ran; the next leader reconciles the key again.
+    LostLeadership,
 }
 
-impl Result {
+impl ReconcileResult {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Well => "well",
+            Self::Succeeded => "well",
             Self::Failed => "failed",
             Self::TimedOut => "timed_out",
             Self::Panicked => "panicked",
-            Self::LostLead => "lost_lead",
+            Self::LostLeadership => "lost_lead",
         }
     }
 
@@ -44,19 +44,19 @@ impl Result {
 /// A reconcile ended.
 #[derive(Debug)]
 pub struct Reconciled<'a> {
-    /// Of which controller.
+    /// The name of the controller.
     pub controller: &'static str,
-    /// For which key.
+    /// The key.
     pub key: &'a dyn fmt::Debug,
-    /// How.
-    pub result: Result,
-    /// Why, if it failed.
+    /// The result.
+    pub result: ReconcileResult,
+    /// The error, if it failed.
     pub error: Option<String>,
-    /// After how long.
+    /// The duration.
     pub took: Duration,
 }
 
-impl Event<Metrics> for Reconciled<'_> {
+impl TelemetryEvent<Metrics> for Reconciled<'_> {
     fn log(&self) {
         let Self {
             controller,
@@ -66,20 +66,26 @@ impl Event<Metrics> for Reconciled<'_> {
         } = self;
         let error = self.error.as_deref().unwrap_or_default();
         match self.result {
-            Result::Well => tracing::debug!(controller, ?key, ?took, "reconciled"),
-            Result::LostLead => tracing::debug!(controller, ?key, "the lead was lost on the way"),
-            Result::Failed => tracing::warn!(controller, ?key, error, "reconcile failed"),
-            Result::TimedOut => tracing::warn!(controller, ?key, ?took, "reconcile took too long"),
-            Result::Panicked => tracing::error!(controller, ?key, error, "reconcile panicked"),
+            ReconcileResult::Succeeded => tracing::debug!(controller, ?key, ?took, "reconciled"),
+            ReconcileResult::LostLeadership => {
+                tracing::debug!(controller, ?key, "leadership was lost during a reconcile");
+            }
+            ReconcileResult::Failed => tracing::warn!(controller, ?key, error, "reconcile failed"),
+            ReconcileResult::TimedOut => {
+                tracing::warn!(controller, ?key, ?took, "reconcile timed out");
+            }
+            ReconcileResult::Panicked => {
+                tracing::error!(controller, ?key, error, "reconcile panicked");
+            }
         }
     }
 
     fn count(&self, metrics: &Metrics) {
         let (controller, result) = (self.controller, self.result.as_str());
-        let labels = Reconcile { controller, result };
+        let labels = ReconcileLabels { controller, result };
         metrics.reconciles.get_or_create(&labels).inc();
         if self.result.is_error() {
-            let labels = ReconcileError {
+            let labels = ReconcileErrorLabels {
                 controller,
                 class: result,
             };
@@ -88,54 +94,54 @@ impl Event<Metrics> for Reconciled<'_> {
         let durations = &metrics.reconcile_duration;
         let seconds = self.took.as_secs_f64();
         durations
-            .get_or_create(&Controller { controller })
+            .get_or_create(&ControllerLabels { controller })
             .observe(seconds);
     }
 }
 
-/// The watches have not shown in time what was written for a key.
+/// The watches have not shown the writes for a key in time.
 #[derive(Debug)]
-pub struct EchoLate<'a> {
-    /// Of which controller.
+pub struct OwnWritesLate<'a> {
+    /// The name of the controller.
     pub controller: &'static str,
-    /// Which key.
+    /// The key.
     pub key: &'a dyn fmt::Debug,
 }
 
-impl Event<Metrics> for EchoLate<'_> {
+impl TelemetryEvent<Metrics> for OwnWritesLate<'_> {
     fn log(&self) {
         let Self { controller, key } = self;
         tracing::warn!(
             controller,
             ?key,
-            "the watches are late with what was written here; going on without"
+            "the watches have not shown the writes for this key in time; it is reconciled without them"
         );
     }
 
     fn count(&self, metrics: &Metrics) {
         let controller = self.controller;
-        let late = &metrics.late_echoes;
-        late.get_or_create(&Controller { controller }).inc();
+        let late = &metrics.late_own_writes;
+        late.get_or_create(&ControllerLabels { controller }).inc();
     }
 }
 
-/// A write of a controller was answered, or not begun.
+/// A write of a controller has ended, or was not started because this process does not lead.
 #[derive(Debug)]
-pub struct Wrote<'a> {
-    /// Who wrote.
+pub struct WriteFinished<'a> {
+    /// The field manager.
     pub manager: &'a str,
-    /// What was done.
+    /// The operation.
     pub verb: &'static str,
-    /// To a thing of which kind.
+    /// The kind of the object.
     pub kind: &'a str,
-    /// Which one.
+    /// The key of the object.
     pub key: &'a dyn fmt::Debug,
-    /// What came of it, in one word.
+    /// The result, as a label value.
     pub result: &'static str,
 }
 
-impl Event<Metrics> for Wrote<'_> {
-    /// Who asked for the write logs why it failed, once, where that is handled.
+impl TelemetryEvent<Metrics> for WriteFinished<'_> {
+    /// Errors are logged by the caller, where they are handled.
     fn log(&self) {
         let Self {
             manager,
@@ -144,11 +150,11 @@ impl Event<Metrics> for Wrote<'_> {
             key,
             result,
         } = self;
-        tracing::debug!(manager, verb, kind, ?key, result, "wrote");
+        tracing::debug!(manager, verb, kind, ?key, result, "write finished");
     }
 
     fn count(&self, metrics: &Metrics) {
-        let labels = Write {
+        let labels = WriteLabels {
             manager: self.manager.to_owned(),
             verb: self.verb,
             result: self.result,
@@ -157,104 +163,113 @@ impl Event<Metrics> for Wrote<'_> {
     }
 }
 
-/// The API answered a request, or the request failed.
+/// A request to the API has ended.
 #[derive(Debug)]
-pub struct Called {
-    /// What was asked for.
+pub struct ApiCallFinished {
+    /// The verb of the request.
     pub verb: &'static str,
-    /// The status of the answer; nothing if there was none.
+    /// The HTTP status; none if there was no response.
     pub code: Option<u16>,
-    /// After how long.
+    /// The duration.
     pub took: Duration,
 }
 
-impl Event<Metrics> for Called {
+impl TelemetryEvent<Metrics> for ApiCallFinished {
     fn log(&self) {
-        tracing::trace!(verb = self.verb, code = self.code, took = ?self.took, "called");
+        tracing::trace!(verb = self.verb, code = self.code, took = ?self.took, "request finished");
     }
 
     fn count(&self, metrics: &Metrics) {
         let verb = self.verb;
         let code = self.code.map_or("none".to_owned(), |code| code.to_string());
-        metrics.calls.get_or_create(&Call { verb, code }).inc();
+        metrics
+            .calls
+            .get_or_create(&CallLabels { verb, code })
+            .inc();
         let durations = &metrics.call_duration;
         durations
-            .get_or_create(&Verb { verb })
+            .get_or_create(&VerbLabels { verb })
             .observe(self.took.as_secs_f64());
     }
 }
 
-/// A watch told something.
+/// A watch has received an event.
 #[derive(Debug)]
-pub struct WatchTold<'a> {
+pub struct WatchEventReceived<'a> {
     /// The address that is watched.
     pub watch: &'a str,
-    /// What it told, in one word.
+    /// The event, as a label value.
     pub event: &'static str,
 }
 
-impl WatchTold<'_> {
-    /// The word for the beginning of a listing.
+impl WatchEventReceived<'_> {
+    /// The start of a listing.
     pub const LISTING: &'static str = "listing";
 }
 
-impl Event<Metrics> for WatchTold<'_> {
+impl TelemetryEvent<Metrics> for WatchEventReceived<'_> {
     fn log(&self) {
         if self.event == Self::LISTING {
-            tracing::debug!(watch = self.watch, "a watch lists");
+            tracing::debug!(watch = self.watch, "a watch starts a listing");
         }
     }
 
     fn count(&self, metrics: &Metrics) {
         let watch = self.watch.to_owned();
         if self.event == Self::LISTING {
-            metrics.watch_listings.get_or_create(&Watch { watch }).inc();
+            metrics
+                .watch_listings
+                .get_or_create(&WatchLabels { watch })
+                .inc();
         } else {
             let event = self.event;
             metrics
                 .watch_events
-                .get_or_create(&WatchEvent { watch, event })
+                .get_or_create(&WatchEventLabels { watch, event })
                 .inc();
         }
     }
 }
 
-/// A watch failed and is tried again.
+/// A watch failed and is reopened.
 #[derive(Debug)]
-pub struct WatchBroke<'a> {
+pub struct WatchFailed<'a> {
     /// The address that is watched.
     pub watch: &'a str,
-    /// Why.
+    /// The error.
     pub error: String,
 }
 
-impl Event<Metrics> for WatchBroke<'_> {
+impl TelemetryEvent<Metrics> for WatchFailed<'_> {
     fn log(&self) {
         tracing::warn!(
             watch = self.watch,
             error = self.error,
-            "a watch is tried again"
+            "a watch failed and is reopened"
         );
     }
 
     fn count(&self, metrics: &Metrics) {
         let watch = self.watch.to_owned();
-        metrics.watch_failures.get_or_create(&Watch { watch }).inc();
+        metrics
+            .watch_failures
+            .get_or_create(&WatchLabels { watch })
+            .inc();
     }
 }
 
-/// This process began or ceased to lead.
+/// This process became or ceased to be the leader.
 #[derive(Debug)]
-pub struct LeadChanged<'a> {
-    /// By which Lease.
+pub struct LeadershipChanged<'a> {
+    /// The name of the Lease.
     pub lease: &'a str,
     /// Whether it leads now.
     pub leads: bool,
-    /// Who does, as far as is known.
+    /// The identity of the leader, if known.
     pub holder: Option<&'a str>,
 }
 
-impl Event<Metrics> for LeadChanged<'_> {
+impl TelemetryEvent<Metrics> for LeadershipChanged<'_> {
     fn log(&self) {
         let Self { lease, holder, .. } = self;
         if self.leads {
@@ -267,11 +282,11 @@ impl Event<Metrics> for LeadChanged<'_> {
     fn count(&self, metrics: &Metrics) {
         let lease = self.lease.to_owned();
         let to = if self.leads { "leading" } else { "following" };
-        let labels = Lease {
+        let labels = LeaseLabels {
             lease: lease.clone(),
         };
         metrics.leads.get_or_create(&labels).set(self.leads.into());
-        let labels = Transition { lease, to };
+        let labels = TransitionLabels { lease, to };
         metrics.lease_transitions.get_or_create(&labels).inc();
     }
 }

@@ -1,26 +1,26 @@
-//! Where traces and errors go beside the log, if the environment says so.
+//! Export of traces and errors, as configured by environment variables.
 //!
-//! Both are features of this crate, because they are much to build. A process that was built
-//! without them and is asked for them says so.
+//! Both are features of this crate, because they take long to compile. A process that was built
+//! without a feature and finds its variable set logs a warning.
 
 use tracing_subscriber::{Layer, Registry};
 
 use super::SubscribeError;
 
-/// More places for what is logged.
+/// Additional layers of the subscriber.
 pub(super) type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
 
-/// What the environment asks for.
+/// The exports that the environment configures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wanted {
-    /// Traces, to where the variables of OpenTelemetry say.
+pub(super) struct ExportConfig {
+    /// Whether traces are exported, as the OpenTelemetry variables configure.
     pub(super) traces: bool,
-    /// Errors, to this address.
+    /// The Sentry DSN that errors are sent to.
     pub(super) errors: Option<String>,
 }
 
-impl Wanted {
-    pub(super) fn by(variable: impl Fn(&str) -> Option<String>) -> Self {
+impl ExportConfig {
+    pub(super) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
             || set("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
@@ -32,9 +32,9 @@ impl Wanted {
         }
     }
 
-    /// What is asked for and was not built in, by the variable that asks for it.
-    pub(super) fn lacking(&self) -> Vec<&'static str> {
-        let asked = [
+    /// The variables of configured exports that this build has no feature for.
+    pub(super) fn unsupported(&self) -> Vec<&'static str> {
+        let exports = [
             (
                 self.traces && !cfg!(feature = "otlp"),
                 "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -44,14 +44,14 @@ impl Wanted {
                 "SENTRY_DSN",
             ),
         ];
-        let lacking = asked.into_iter().filter(|(lacks, _)| *lacks);
-        lacking.map(|(_, variable)| variable).collect()
+        let unsupported = exports.into_iter().filter(|(missing, _)| *missing);
+        unsupported.map(|(_, variable)| variable).collect()
     }
 }
 
-/// Sends traces and errors as long as it is held, and what is left when it is dropped.
+/// Exports traces and errors until it is dropped, which flushes them.
 #[derive(Default)]
-#[must_use = "what was not sent yet is sent when it is dropped"]
+#[must_use = "dropping it stops the export"]
 pub struct Exports {
     #[cfg(feature = "otlp")]
     traces: Option<opentelemetry_sdk::trace::SdkTracerProvider>,
@@ -68,19 +68,19 @@ pub struct Exports {
         reason = "features are off"
     )
 )]
-pub(super) fn begin(
+pub(super) fn start(
     service: &'static str,
-    wanted: &Wanted,
+    config: &ExportConfig,
 ) -> Result<(Exports, Layers), SubscribeError> {
     let (mut exports, mut layers) = (Exports::default(), Layers::new());
     #[cfg(feature = "otlp")]
-    if wanted.traces {
+    if config.traces {
         let (provider, layer) = traces(service)?;
         exports.traces = Some(provider);
         layers.push(layer);
     }
     #[cfg(feature = "sentry")]
-    if let Some(address) = &wanted.errors {
+    if let Some(address) = &config.errors {
         exports.errors = Some(errors(service, address)?);
         layers.push(sentry::integrations::tracing::ErrorLayer::new().boxed());
         layers.push(sentry::integrations::tracing::BreadcrumbLayer::new().boxed());
@@ -94,7 +94,7 @@ type Traces = (
     Box<dyn Layer<Registry> + Send + Sync>,
 );
 
-/// Sends spans over HTTP, from a thread of the exporter's own.
+/// Exports spans over HTTP, on a thread of the exporter.
 #[cfg(feature = "otlp")]
 fn traces(service: &'static str) -> Result<Traces, SubscribeError> {
     use opentelemetry::trace::TracerProvider as _;
@@ -117,7 +117,7 @@ fn traces(service: &'static str) -> Result<Traces, SubscribeError> {
     Ok((provider, layer.boxed()))
 }
 
-/// The address has a key in it, so nobody is told what it was.
+/// The address contains a key, so the error does not include it.
 #[cfg(feature = "sentry")]
 fn errors(service: &'static str, address: &str) -> Result<sentry::ClientInitGuard, SubscribeError> {
     let dsn: sentry::types::Dsn = address.trim().parse().map_err(|_| SubscribeError::Dsn)?;
@@ -133,7 +133,7 @@ fn errors(service: &'static str, address: &str) -> Result<sentry::ClientInitGuar
 impl Drop for Exports {
     fn drop(&mut self) {
         if let Some(traces) = self.traces.take() {
-            // Nobody is left to be told.
+            // There is nothing left to report an error to.
             let _ = traces.shutdown();
         }
     }

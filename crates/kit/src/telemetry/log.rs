@@ -1,4 +1,4 @@
-//! Where log lines go.
+//! Log output.
 
 use std::str::FromStr;
 
@@ -9,11 +9,11 @@ use tracing_subscriber::{
 
 use super::{
     Exports,
-    export::{self, Layers, Wanted},
+    export::{self, ExportConfig, Layers},
 };
 use crate::why::{Code, Coded};
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// For people.
@@ -35,78 +35,78 @@ impl FromStr for Format {
     }
 }
 
-/// Why nothing can be logged so.
+/// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SubscribeError {
     /// There is no such format.
     #[error("log lines are text or json, not {0:?}")]
     Format(String),
-    /// The filter is none.
+    /// The filter is not valid.
     #[error(
-        "{filter:?} is no filter of log lines; write a level such as info, or info,neap_kit=debug"
+        "{filter:?} is not a valid log filter; use a level such as info, or info,neap_kit=debug"
     )]
     Filter {
-        /// As it was given.
+        /// The filter.
         filter: String,
-        /// What is wrong.
+        /// The error of the parser.
         #[source]
         source: ParseError,
     },
-    /// The process logs already.
-    #[error("log lines of this process have a place already")]
-    Taken(#[source] SetGlobalDefaultError),
-    /// Traces cannot be sent as the variables say.
-    #[error("traces cannot be sent as the OTEL_EXPORTER_OTLP_* variables say")]
+    /// The process has a log subscriber already.
+    #[error("logging of this process is already set up")]
+    AlreadySet(#[source] SetGlobalDefaultError),
+    /// The exporter of traces could not be set up.
+    #[error("traces cannot be exported as configured by the OTEL_EXPORTER_OTLP_* variables")]
     Traces(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The address for errors is none.
-    #[error("SENTRY_DSN is no address of the form https://key@host/project")]
+    /// The Sentry DSN is not valid.
+    #[error("SENTRY_DSN is not an address of the form https://key@host/project")]
     Dsn,
 }
 
-/// Sends the log lines of the whole process that pass `filter` to standard error. With the features
-/// for it, traces go to where the `OTEL_EXPORTER_OTLP_*` variables say and errors to `SENTRY_DSN`,
-/// in the name of `service`.
+/// Writes the log lines of the whole process that pass `filter` to standard error. With the features
+/// `otlp` and `sentry`, exports traces as the `OTEL_EXPORTER_OTLP_*` variables configure, and errors to
+/// `SENTRY_DSN`, with the service name `service`.
 pub fn subscribe(
     service: &'static str,
     format: Format,
     filter: &str,
 ) -> Result<Exports, SubscribeError> {
-    let wanted = Wanted::by(|name| std::env::var(name).ok());
-    let (exports, layers) = export::begin(service, &wanted)?;
+    let config = ExportConfig::from_variables(|name| std::env::var(name).ok());
+    let (exports, layers) = export::start(service, &config)?;
     let subscriber = subscriber(format, filter, std::io::stderr, layers)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(SubscribeError::Taken)?;
-    for variable in wanted.lacking() {
+    tracing::subscriber::set_global_default(subscriber).map_err(SubscribeError::AlreadySet)?;
+    for variable in config.unsupported() {
         tracing::warn!(
             variable,
-            "this variable is set, and this program was built without what it asks for"
+            "this variable is set, but this program was built without the feature for it"
         );
     }
     Ok(exports)
 }
 
-/// Sends log lines that pass `filter` to `place`, and to more layers.
+/// A subscriber that writes the log lines that pass `filter` to `output`, and to `more` layers.
 pub(super) fn subscriber<W>(
     format: Format,
     filter: &str,
-    place: W,
+    output: W,
     more: Layers,
 ) -> Result<impl Subscriber + Send + Sync, SubscribeError>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let passes = EnvFilter::try_new(filter).map_err(|source| SubscribeError::Filter {
+    let filter_layer = EnvFilter::try_new(filter).map_err(|source| SubscribeError::Filter {
         filter: filter.to_owned(),
         source,
     })?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(place);
+    let lines = tracing_subscriber::fmt::layer().with_writer(output);
     let lines = match format {
         Format::Text => lines.with_ansi(false).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
-    // No layers at all would be taken for layers that want nothing.
+    // An empty list of layers would disable all events.
     let more = (!more.is_empty()).then_some(more);
     let registry = tracing_subscriber::registry().with(more);
-    Ok(registry.with(passes).with(lines))
+    Ok(registry.with(filter_layer).with(lines))
 }
 
 impl Coded for SubscribeError {

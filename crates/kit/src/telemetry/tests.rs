@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tower::Layer;
 
-use super::{calls::verb, export::Wanted, log::subscriber, *};
+use super::{calls::verb, export::ExportConfig, log::subscriber, *};
 use crate::{
     clock::Clock,
-    server::{Server, through},
+    server::{Server, transport_of},
 };
 
-/// The lines of a family, sorted.
-fn shown(telemetry: &Telemetry, family: &str) -> Vec<String> {
+/// The lines of a metric, sorted.
+fn metric_lines(telemetry: &Telemetry, family: &str) -> Vec<String> {
     let text = telemetry.text();
     let lines = text.lines().filter(|line| line.starts_with(family));
     let mut lines: Vec<_> = lines.map(str::to_owned).collect();
@@ -29,17 +29,17 @@ fn failed() -> Reconciled<'static> {
     Reconciled {
         controller: "sorter",
         key: &"shop/cart",
-        result: Result::Failed,
+        result: ReconcileResult::Failed,
         error: Some("no room".into()),
         took: Duration::from_millis(20),
     }
 }
 
-/// What is logged while `work` is done.
+/// What is logged while `work` runs.
 fn logged(format: Format, work: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Kept {
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -48,16 +48,16 @@ fn logged(format: Format, work: impl FnOnce()) -> String {
             Ok(())
         }
     }
-    let kept = Kept::default();
-    let place = kept.clone();
-    let subscriber = subscriber(format, "info", move || place.clone(), vec![]).unwrap();
+    let buffer = SharedBuffer::default();
+    let output = buffer.clone();
+    let subscriber = subscriber(format, "info", move || output.clone(), vec![]).unwrap();
     tracing::subscriber::with_default(subscriber, work);
-    let bytes = kept.0.lock().clone();
+    let bytes = buffer.0.lock().clone();
     String::from_utf8(bytes).unwrap()
 }
 
 #[test]
-fn one_event_is_a_line_and_a_number() {
+fn an_event_is_logged_and_counted() {
     let telemetry = Telemetry::default();
     let text = logged(Format::Text, || telemetry.emit(&failed()));
     assert!(
@@ -69,20 +69,20 @@ fn one_event_is_a_line_and_a_number() {
         "{text}"
     );
     assert_eq!(
-        shown(&telemetry, "neaptide_reconciles_total"),
+        metric_lines(&telemetry, "neaptide_reconciles_total"),
         [r#"neaptide_reconciles_total{controller="sorter",result="failed"} 1"#]
     );
     assert_eq!(
-        shown(&telemetry, "neaptide_reconcile_errors_total"),
+        metric_lines(&telemetry, "neaptide_reconcile_errors_total"),
         [r#"neaptide_reconcile_errors_total{controller="sorter",class="failed"} 1"#]
     );
-    let buckets = shown(&telemetry, "neaptide_reconcile_duration_seconds_bucket");
+    let buckets = metric_lines(&telemetry, "neaptide_reconcile_duration_seconds_bucket");
     let at = |bound: &str| buckets.iter().find(|line| line.contains(bound)).unwrap();
     assert!(at(r#"le="0.01""#).ends_with(" 0") && at(r#"le="0.03""#).ends_with(" 1"));
 }
 
 #[test]
-fn lines_for_programs_are_objects() {
+fn json_lines_are_objects() {
     let telemetry = Telemetry::default();
     let text = logged(Format::Json, || telemetry.emit(&failed()));
     let line: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -92,7 +92,7 @@ fn lines_for_programs_are_objects() {
 }
 
 #[test]
-fn a_filter_or_format_that_is_none_is_refused_with_an_example() {
+fn an_invalid_filter_or_format_is_refused_with_an_example() {
     let refused = subscriber(Format::Text, "a=b=c", std::io::sink, vec![])
         .err()
         .unwrap();
@@ -108,12 +108,12 @@ fn a_filter_or_format_that_is_none_is_refused_with_an_example() {
 }
 
 #[test]
-fn others_show_their_numbers_beside_ours() {
-    struct Wakes(Counter);
-    struct Woke;
-    impl Event<Wakes> for Woke {
+fn other_crates_add_metrics_of_their_own() {
+    struct WakeMetrics(Counter);
+    struct ServiceWoken;
+    impl TelemetryEvent<WakeMetrics> for ServiceWoken {
         fn log(&self) {}
-        fn count(&self, metrics: &Wakes) {
+        fn count(&self, metrics: &WakeMetrics) {
             metrics.0.inc();
         }
     }
@@ -121,37 +121,37 @@ fn others_show_their_numbers_beside_ours() {
     let meter = telemetry.meter(|registry| {
         let wakes = Counter::default();
         registry.register("idle_wakes", "Wakes", wakes.clone());
-        Wakes(wakes)
+        WakeMetrics(wakes)
     });
-    meter.emit(&Woke);
+    meter.emit(&ServiceWoken);
     assert_eq!(
-        shown(&telemetry, "neaptide_idle_wakes"),
+        metric_lines(&telemetry, "neaptide_idle_wakes"),
         ["neaptide_idle_wakes_total 1"]
     );
 }
 
 #[test]
-fn a_lead_that_changes_is_counted_and_shown() {
+fn changes_of_leadership_are_counted() {
     let telemetry = Telemetry::default();
     for leads in [true, false] {
-        telemetry.emit(&LeadChanged {
+        telemetry.emit(&LeadershipChanged {
             lease: "neap",
             leads,
             holder: None,
         });
     }
     assert_eq!(
-        shown(&telemetry, "neaptide_lease_transitions_total").len(),
+        metric_lines(&telemetry, "neaptide_lease_transitions_total").len(),
         2
     );
     assert_eq!(
-        shown(&telemetry, "neaptide_leads"),
+        metric_lines(&telemetry, "neaptide_leads"),
         [r#"neaptide_leads{lease="neap"} 0"#]
     );
 }
 
 #[test]
-fn requests_are_named_as_the_api_names_them() {
+fn requests_have_the_verbs_of_the_api() {
     for (method, uri, expected) in [
         (Method::GET, "/api/v1/pods", "list"),
         (
@@ -190,14 +190,14 @@ async fn every_request_of_a_client_is_counted() {
     let telemetry = Telemetry::default();
     let calls = CountCalls::new(telemetry.clone(), Clock::system());
     let client = Client::new(
-        calls.layer(through(server.client.clone())),
+        calls.layer(transport_of(server.client.clone())),
         server.namespace(),
     );
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     maps.list(&ListParams::default()).await.unwrap();
     maps.get_opt("none").await.unwrap();
     assert_eq!(
-        shown(&telemetry, "neaptide_api_calls_total"),
+        metric_lines(&telemetry, "neaptide_api_calls_total"),
         [
             r#"neaptide_api_calls_total{verb="get",code="404"} 1"#,
             r#"neaptide_api_calls_total{verb="list",code="200"} 1"#,
@@ -206,7 +206,7 @@ async fn every_request_of_a_client_is_counted() {
 }
 
 #[test]
-fn the_standard_variables_say_where_traces_and_errors_go() {
+fn the_standard_variables_configure_the_exports() {
     let (endpoint, dsn) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "SENTRY_DSN");
     let traces_alone = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
     let address = "http://collector:4318";
@@ -231,12 +231,12 @@ fn the_standard_variables_say_where_traces_and_errors_go() {
             Some("https://key@host/1"),
         ),
     ] {
-        let wanted = Wanted::by(|name| {
+        let config = ExportConfig::from_variables(|name| {
             let found = set.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| (*value).to_owned())
         });
         assert_eq!(
-            (wanted.traces, wanted.errors.as_deref()),
+            (config.traces, config.errors.as_deref()),
             (traces, errors),
             "{set:?}"
         );
@@ -245,27 +245,27 @@ fn the_standard_variables_say_where_traces_and_errors_go() {
 
 #[test]
 #[cfg(not(any(feature = "otlp", feature = "sentry")))]
-fn what_was_not_built_in_is_named() {
-    let wanted = Wanted {
+fn variables_of_exports_that_are_not_built_in_are_reported() {
+    let config = ExportConfig {
         traces: true,
         errors: Some("https://key@host/1".into()),
     };
     assert_eq!(
-        wanted.lacking(),
+        config.unsupported(),
         ["OTEL_EXPORTER_OTLP_ENDPOINT", "SENTRY_DSN"]
     );
 }
 
 #[test]
-fn what_others_have_named_keeps_its_name() {
+fn compatible_metrics_keep_their_names() {
     let telemetry = Telemetry::default();
     telemetry.compatible(|registry| {
-        let asked: Counter = Counter::default();
-        asked.inc();
-        registry.register("elasti_asked", "How often", asked);
+        let requests: Counter = Counter::default();
+        requests.inc();
+        registry.register("elasti_requests", "Requests", requests);
     });
     let text = telemetry.text();
-    assert!(text.contains("\nelasti_asked_total 1\n"), "{text}");
+    assert!(text.contains("\nelasti_requests_total 1\n"), "{text}");
     assert_eq!(text.matches("# EOF").count(), 1);
     assert!(text.ends_with("# EOF\n"), "{text}");
 }

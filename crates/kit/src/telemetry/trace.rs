@@ -1,12 +1,11 @@
-//! Traces that somebody else began.
+//! Continuation of traces from other processes.
 
 use http::HeaderMap;
 use tracing::Span;
 
-/// Makes `span` a part of the trace that the headers of a request name in the way of W3C
-/// (`traceparent`, `tracestate`). Has to come before the span is entered
-/// for the first time, or ends. Where there is
-/// no such header, or traces go nowhere, it begins one of its own.
+/// Makes `span` part of the trace that the W3C headers of a request name (`traceparent`,
+/// `tracestate`). Call it before the span is entered for the first time or ends. Without such a header,
+/// or without an exporter, the span starts a trace of its own.
 #[cfg(feature = "otlp")]
 pub fn continue_trace(span: &Span, headers: &HeaderMap) {
     use opentelemetry::propagation::TextMapPropagator as _;
@@ -15,11 +14,11 @@ pub fn continue_trace(span: &Span, headers: &HeaderMap) {
         return;
     }
     let propagator = opentelemetry_sdk::propagation::TraceContextPropagator::new();
-    // Fails where no layer for traces is there, and then there is nothing to continue.
+    // Fails without a layer for traces, and then there is nothing to continue.
     let _ = span.set_parent(propagator.extract(&Headers(headers)));
 }
 
-/// The same in a process that was built without traces.
+/// Does nothing in a build without traces.
 #[cfg(not(feature = "otlp"))]
 pub fn continue_trace(_: &Span, _: &HeaderMap) {}
 

@@ -1,4 +1,4 @@
-//! A watched kind, as its readers hold it.
+//! The objects of a watched kind, for readers and subscribers.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -7,39 +7,40 @@ use kube::{Resource, runtime::watcher::Event};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
 
-use super::{Change, Unreadable, contents::Contents, lenient::Lenient};
+use super::{Change, UndecodableObject, contents::Contents, decoded::Decoded};
 use crate::{
     clock::Clock,
-    echo::Stand,
     key::Key,
+    own_writes::WatchPosition,
     why::{Code, Coded},
 };
 
-/// The objects of a kind and scope. Cheap to copy; every copy shows the same.
+/// The objects of a kind and scope. Cheap to clone; all clones share the same objects.
 pub struct Cache<K> {
-    shared: Arc<Shared<K>>,
-    /// What it is put together from, by namespace; nothing if it is of one watch.
+    shared: Arc<SharedCache<K>>,
+    /// The caches that this is a union of, by namespace; empty for a cache with a watch of its own.
     parts: Arc<BTreeMap<String, Self>>,
 }
 
-type Follower<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+type Subscriber<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 
-pub(super) struct Shared<K> {
+pub(super) struct SharedCache<K> {
     contents: RwLock<Contents<K>>,
-    /// Held while followers are told, so that one who joins misses nothing and hears nothing twice.
-    followers: Mutex<Vec<Follower<K>>>,
-    /// Counts what was taken in.
-    taken: watch::Sender<u64>,
+    /// Locked while subscribers are notified, so that a new one misses no change and receives none
+    /// twice.
+    subscribers: Mutex<Vec<Subscriber<K>>>,
+    /// The number of updates so far.
+    updates: watch::Sender<u64>,
     clock: Clock,
 }
 
-/// What was written has not come back in time.
+/// The watch has not shown a write in time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the watch has not shown version {version} within {waited:?}")]
-pub struct Late {
-    /// The version that was waited for.
+pub struct WatchTimeout {
+    /// The version of the write.
     pub version: String,
-    /// For how long.
+    /// How long the caller waited.
     pub waited: Duration,
 }
 
@@ -57,11 +58,11 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         Self::of(clock, BTreeMap::new())
     }
 
-    /// Shows what all `parts` show.
-    pub(super) fn together(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
+    /// The union of all `parts`.
+    pub(super) fn union(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
         let whole = Self::of(clock, parts);
         for part in whole.parts.values() {
-            whole.show(part);
+            whole.include(part);
         }
         whole
     }
@@ -69,86 +70,84 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     fn of(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
         Self {
             parts: Arc::new(parts),
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedCache {
                 contents: RwLock::default(),
-                followers: Mutex::default(),
-                taken: watch::Sender::new(0),
+                subscribers: Mutex::default(),
+                updates: watch::Sender::new(0),
                 clock,
             }),
         }
     }
 
-    /// Shows from now on what `part` shows, besides what it shows already.
-    fn show(&self, part: &Self) {
+    /// Adds the objects of `part`, now and whenever they change.
+    fn include(&self, part: &Self) {
         let whole = self.shared.clone();
-        part.follow(move |change| {
-            let followers = whole.followers.lock();
-            whole.contents.write().copy(change);
-            followers.iter().for_each(|follower| follower(change));
-            drop(followers);
-            whole.taken.send_modify(|taken| *taken += 1);
+        part.subscribe(move |change| {
+            let subscribers = whole.subscribers.lock();
+            whole.contents.write().apply_change(change);
+            subscribers.iter().for_each(|subscriber| subscriber(change));
+            drop(subscribers);
+            whole.updates.send_modify(|count| *count += 1);
         });
     }
 
-    /// All parts have shown everything that there was.
-    pub(super) fn complete(&self) {
-        self.shared.contents.write().complete();
-        self.shared.taken.send_modify(|taken| *taken += 1);
+    /// Marks this union as synced, after all of its parts have listed.
+    pub(super) fn mark_synced(&self) {
+        self.shared.contents.write().mark_synced();
+        self.shared.updates.send_modify(|count| *count += 1);
     }
 
-    /// The object, if it is there.
+    /// The object with this key.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.shared.contents.read().get(key)
     }
 
-    /// All objects in order; those of one namespace if it is not empty.
+    /// The objects of a namespace in order, or of all namespaces if it is empty.
     pub fn list(&self, namespace: &str) -> Vec<Arc<K>> {
-        self.shared.contents.read().within(namespace)
+        self.shared.contents.read().list(namespace)
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.shared.contents.read().len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Objects that cannot be decoded, and why.
-    pub fn unreadable(&self) -> BTreeMap<Key, Unreadable> {
-        self.shared.contents.read().unreadable().clone()
+    /// The objects that cannot be decoded.
+    pub fn undecodable(&self) -> BTreeMap<Key, UndecodableObject> {
+        self.shared.contents.read().undecodable().clone()
     }
 
-    /// Tells `follower` of everything that is there and then of every change, in order. It is
-    /// called on the watch's own task, so it must be quick: put a key into a queue.
-    pub fn follow(&self, follower: impl Fn(&Change<K>) + Send + Sync + 'static) {
-        self.told(&follower).push(Box::new(follower));
+    /// Calls `subscriber` with every object that is there and then with every change, in order. It
+    /// runs on the task of the watch, so it must be quick: enqueue a key.
+    pub fn subscribe(&self, subscriber: impl Fn(&Change<K>) + Send + Sync + 'static) {
+        self.replay(&subscriber).push(Box::new(subscriber));
     }
 
-    /// The same for what others look things up in: it is told before them, whoever came first.
-    /// Somebody who was told of a change may act on it at once, on another thread.
-    pub(super) fn follow_before_others(
-        &self,
-        follower: impl Fn(&Change<K>) + Send + Sync + 'static,
-    ) {
-        self.told(&follower).insert(0, Box::new(follower));
+    /// The same, but called before all other subscribers: for indexes, which those read. A
+    /// subscriber may act on a change at once, on another thread.
+    pub(super) fn subscribe_first(&self, subscriber: impl Fn(&Change<K>) + Send + Sync + 'static) {
+        self.replay(&subscriber).insert(0, Box::new(subscriber));
     }
 
-    /// The followers, who hear nothing while one who joins is told of everything that is there.
-    fn told(&self, follower: &impl Fn(&Change<K>)) -> MutexGuard<'_, Vec<Follower<K>>> {
-        let followers = self.shared.followers.lock();
-        let present = self.shared.contents.read().within("");
+    /// Calls a new subscriber with every object that is there. The returned lock keeps changes from
+    /// being delivered until it is added.
+    fn replay(&self, subscriber: &impl Fn(&Change<K>)) -> MutexGuard<'_, Vec<Subscriber<K>>> {
+        let subscribers = self.shared.subscribers.lock();
+        let present = self.shared.contents.read().list("");
         for object in present {
-            follower(&Change::Added(object));
+            subscriber(&Change::Added(object));
         }
-        followers
+        subscribers
     }
 
-    /// Resolves once everything that was there when the watch began is known.
+    /// Resolves once the first listing is complete.
     pub async fn synced(&self) {
-        self.until(Contents::is_synced).await;
+        self.wait_until(Contents::is_synced).await;
     }
 
     /// Whether [`Self::synced`] has resolved.
@@ -156,28 +155,32 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         self.shared.contents.read().is_synced()
     }
 
-    /// Resolves once what was `written` is known here, so that a decision made afterwards does not
-    /// overlook one's own work. To be asked after the write.
-    pub async fn shows_written(
+    /// Resolves once the cache includes the object that was `written`, so that a later decision does
+    /// not overlook this write. Call it after the write has returned.
+    pub async fn wait_for_write(
         &self,
         written: &impl Resource,
         limit: Duration,
-    ) -> Result<(), Late> {
+    ) -> Result<(), WatchTimeout> {
         let written = written.meta();
         let namespace = written.namespace.as_deref().unwrap_or_default();
         let version = written.resource_version.as_deref().unwrap_or_default();
         let part = self.parts.get(namespace).unwrap_or(self);
-        part.shows(version, limit).await?;
-        // It may know and still be telling.
-        drop(part.shared.followers.lock());
+        part.wait_for_version(version, limit).await?;
+        // The objects are updated, and subscribers may still be running.
+        drop(part.shared.subscribers.lock());
         Ok(())
     }
 
-    /// The same by the version that was written. Of a cache that is put together every part must
-    /// have come so far, since a version does not say which of them will show it.
-    pub async fn shows(&self, version: &str, limit: Duration) -> Result<(), Late> {
+    /// The same for the version that was written. In a union every part must reach it, since a version
+    /// does not name the part that will show it.
+    pub async fn wait_for_version(
+        &self,
+        version: &str,
+        limit: Duration,
+    ) -> Result<(), WatchTimeout> {
         let Ok(number) = version.parse() else {
-            // Nobody can say what comes after a version that is no number.
+            // A version that is not a number has no order, so nothing can be awaited.
             return Ok(());
         };
         let parts = self.parts.values();
@@ -186,36 +189,36 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         } else {
             parts.collect()
         };
-        let seen = join_all(watched.into_iter().map(|one| one.reaches(number)));
-        let seen = self.shared.clock.within(limit, seen).await.map(drop);
-        seen.ok_or_else(|| Late {
+        let reached = join_all(watched.into_iter().map(|cache| cache.wait_reached(number)));
+        let reached = self.shared.clock.within(limit, reached).await.map(drop);
+        reached.ok_or_else(|| WatchTimeout {
             version: version.to_owned(),
             waited: limit,
         })
     }
 
-    async fn reaches(&self, version: u64) {
-        let listings = self.shared.contents.read().listings();
-        self.until(|contents| contents.has_reached(version, listings))
+    async fn wait_reached(&self, version: u64) {
+        let listings_begun = self.shared.contents.read().listings_begun();
+        self.wait_until(|contents| contents.has_reached(version, listings_begun))
             .await;
     }
 
-    pub(super) fn stand(&self) -> Stand {
-        self.shared.contents.read().stand()
+    pub(super) fn position(&self) -> WatchPosition {
+        self.shared.contents.read().position()
     }
 
-    /// Resolves once something was taken in after this was called.
-    pub(super) fn moved(&self) -> impl Future<Output = ()> + Send + use<K> {
-        let mut taken = self.shared.taken.subscribe();
+    /// Resolves once the cache was updated after this call.
+    pub(super) fn next_change(&self) -> impl Future<Output = ()> + Send + use<K> {
+        let mut updates = self.shared.updates.subscribe();
         async move {
-            let _ = taken.changed().await;
+            let _ = updates.changed().await;
         }
     }
 
-    async fn until(&self, condition: impl Fn(&Contents<K>) -> bool) {
-        let mut taken = self.shared.taken.subscribe();
+    async fn wait_until(&self, condition: impl Fn(&Contents<K>) -> bool) {
+        let mut updates = self.shared.updates.subscribe();
         while !condition(&self.shared.contents.read()) {
-            if taken.changed().await.is_err() {
+            if updates.changed().await.is_err() {
                 return;
             }
         }
@@ -223,15 +226,15 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
 }
 
 impl<K: Resource + Clone + Send + Sync + 'static> Cache<K> {
-    /// Takes in what the watch tells.
-    pub(super) fn take(&self, event: Event<Lenient<K>>) {
-        let followers = self.shared.followers.lock();
-        let changes = self.shared.contents.write().take(event);
+    /// Applies an event of the watch and notifies the subscribers.
+    pub(super) fn apply_event(&self, event: Event<Decoded<K>>) {
+        let subscribers = self.shared.subscribers.lock();
+        let changes = self.shared.contents.write().apply_event(event);
         for change in &changes {
-            followers.iter().for_each(|follower| follower(change));
+            subscribers.iter().for_each(|subscriber| subscriber(change));
         }
-        drop(followers);
-        self.shared.taken.send_modify(|taken| *taken += 1);
+        drop(subscribers);
+        self.shared.updates.send_modify(|count| *count += 1);
     }
 }
 
@@ -243,7 +246,7 @@ impl<K> fmt::Debug for Cache<K> {
     }
 }
 
-impl Coded for Late {
+impl Coded for WatchTimeout {
     fn code(&self) -> Code {
         Code("NT-KIT-015")
     }

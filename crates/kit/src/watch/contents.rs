@@ -1,36 +1,36 @@
-//! The objects of a watch, as a value: events in, changes out.
+//! The objects of a watch, as a value: watch events in, changes out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use kube::{Resource, runtime::watcher::Event};
+use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
 
 use super::{
-    entry::{Entries, Named},
-    lenient::{Invalid, Lenient},
+    by_name::{Named, NamedObjects},
+    decoded::{DecodeFailure, Decoded},
 };
-use crate::{echo::Stand, key::Key, planted};
+use crate::{key::Key, own_writes::WatchPosition, planted};
 
-/// What happened to an object.
+/// A change of an object in a cache.
 #[derive(Debug, Clone)]
 pub enum Change<K> {
-    /// It is there and was not.
+    /// The object is new to the cache.
     Added(Arc<K>),
-    /// It differs from before.
+    /// The object has a new version.
     Modified {
-        /// As it was when it was last seen.
+        /// The last version in the cache.
         old: Arc<K>,
-        /// As it is.
+        /// The new version.
         new: Arc<K>,
     },
-    /// It is gone; this is the last that was seen of it.
+    /// The object is gone; this is its last known version.
     Deleted(Arc<K>),
 }
 
 impl<K: Resource> Change<K> {
-    /// The object, as it is or last was.
+    /// The object in its newest known version.
     pub fn object(&self) -> &Arc<K> {
         match self {
             Self::Added(object) | Self::Modified { new: object, .. } | Self::Deleted(object) => {
@@ -39,165 +39,166 @@ impl<K: Resource> Change<K> {
         }
     }
 
-    /// Its key.
+    /// The key of the object.
     pub fn key(&self) -> Key {
         Key::of(&**self.object())
     }
 }
 
-/// An object that is not what its kind should be.
+/// Why an object could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UndecodableObject {
     /// The version that could not be decoded.
     pub version: String,
-    /// Why.
+    /// The error of the decoder.
     pub problem: String,
 }
 
-/// All objects that are known.
+/// All objects that the watch has received.
 #[derive(Debug)]
 pub(super) struct Contents<K> {
-    objects: Entries<K>,
-    unreadable: BTreeMap<Key, Unreadable>,
+    objects: NamedObjects<K>,
+    undecodable: BTreeMap<Key, UndecodableObject>,
     listing: Option<Listing<K>>,
-    /// Listings that were begun, and of them the last that is complete.
-    begun: u64,
-    complete: Option<u64>,
-    /// The newest version of which anything was heard.
+    /// The number of listings that were begun.
+    listings_begun: u64,
+    /// The number of the last complete listing, counted from 1.
+    listing_completed: Option<u64>,
+    /// The newest version received.
     reached: u64,
 }
 
-/// What was listed so far.
+/// A listing in progress.
 #[derive(Debug)]
 struct Listing<K> {
-    objects: Entries<K>,
-    unreadable: BTreeSet<Key>,
-    /// The newest version in it. It comes by name: what is older may still be to come.
+    objects: NamedObjects<K>,
+    undecodable: BTreeSet<Key>,
+    /// The newest version in it. Listings are ordered by name, so older versions may still follow.
     reached: u64,
 }
 
 impl<K> Default for Contents<K> {
     fn default() -> Self {
         Self {
-            objects: Entries::default(),
-            unreadable: BTreeMap::new(),
+            objects: NamedObjects::default(),
+            undecodable: BTreeMap::new(),
             listing: None,
-            begun: 0,
-            complete: None,
+            listings_begun: 0,
+            listing_completed: None,
             reached: 0,
         }
     }
 }
 
 impl<K: Resource + Clone> Contents<K> {
-    /// Takes in what the watch tells, and returns what that changes.
-    pub(super) fn take(&mut self, event: Event<Lenient<K>>) -> Vec<Change<K>> {
+    /// Applies an event of the watch and returns the changes that it causes.
+    pub(super) fn apply_event(&mut self, event: Event<Decoded<K>>) -> Vec<Change<K>> {
         match event {
             Event::Init => {
                 self.listing = Some(Listing {
-                    objects: Entries::default(),
-                    unreadable: BTreeSet::new(),
+                    objects: NamedObjects::default(),
+                    undecodable: BTreeSet::new(),
                     reached: 0,
                 });
-                self.begun += 1;
+                self.listings_begun += 1;
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => self.put(object),
+            Event::InitApply(object) | Event::Apply(object) => self.apply_object(object),
             Event::Delete(object) => {
-                self.reach(version(&object));
+                self.reach(version(object.meta()));
                 self.remove(object.meta()).into_iter().collect()
             }
             Event::InitDone => self.end_listing(),
         }
     }
 
-    fn put(&mut self, object: Lenient<K>) -> Vec<Change<K>> {
-        let found = version(&object);
+    fn apply_object(&mut self, object: Decoded<K>) -> Vec<Change<K>> {
+        let found = version(object.meta());
         self.reach(found);
         let object = match object.0 {
             Ok(object) => object,
-            Err(invalid) => {
-                self.report(invalid);
+            Err(failure) => {
+                self.record_undecodable(failure);
                 return Vec::new();
             }
         };
-        self.forgive(object.meta());
+        self.clear_undecodable(object.meta());
         let old = self.objects.get(object.meta()).cloned();
-        let is_the_same = |old: &Arc<K>| old.meta().uid == object.meta().uid;
-        let same = old.as_ref().is_some_and(is_the_same);
+        let has_same_uid = |old: &Arc<K>| old.meta().uid == object.meta().uid;
+        let same = old.as_ref().is_some_and(has_same_uid);
         if let Some(old) = old.as_ref().filter(|_| same)
-            && version(&**old) >= found
+            && version(old.meta()) >= found
         {
-            self.list(old);
+            self.add_to_listing(old);
             return Vec::new();
         }
-        let new = Arc::new(slim(object));
-        self.list(&new);
-        self.objects.put(new.clone());
+        let new = Arc::new(strip_managed_fields(object));
+        self.add_to_listing(&new);
+        self.objects.insert(new.clone());
         match old {
             None => vec![Change::Added(new)],
             Some(old) if same => vec![Change::Modified { old, new }],
-            // Its end was missed.
+            // Another uid: the deletion of the old object was missed.
             Some(old) => vec![Change::Deleted(old), Change::Added(new)],
         }
     }
 
-    /// Notes that a listing has it.
-    fn list(&mut self, object: &Arc<K>) {
+    /// Records that the listing in progress, if any, contains `object`.
+    fn add_to_listing(&mut self, object: &Arc<K>) {
         planted!(ListCut => if self.listing.as_ref().is_some_and(|it| it.objects.len() > 1) { return });
         if let Some(listing) = &mut self.listing {
-            listing.objects.put(object.clone());
+            listing.objects.insert(object.clone());
         }
     }
 
-    fn report(&mut self, invalid: Invalid) {
-        let (namespace, name) = invalid.metadata.place();
+    fn record_undecodable(&mut self, failure: DecodeFailure) {
+        let (namespace, name) = failure.metadata.namespace_and_name();
         let key = Key::new(namespace, name);
         if let Some(listing) = &mut self.listing {
-            listing.unreadable.insert(key.clone());
+            listing.undecodable.insert(key.clone());
         }
-        let report = Unreadable {
-            version: invalid.metadata.resource_version.unwrap_or_default(),
-            problem: invalid.problem,
+        let undecodable = UndecodableObject {
+            version: failure.metadata.resource_version.unwrap_or_default(),
+            problem: failure.problem,
         };
-        if self.unreadable.get(&key) != Some(&report) {
-            tracing::warn!(object = %key, problem = report.problem, "an object cannot be read and is left out");
-            self.unreadable.insert(key, report);
+        if self.undecodable.get(&key) != Some(&undecodable) {
+            tracing::warn!(object = %key, problem = undecodable.problem, "an object cannot be decoded and is skipped");
+            self.undecodable.insert(key, undecodable);
         }
     }
 
-    /// It can be read, or is gone.
-    fn forgive(&mut self, name: &dyn Named) {
-        if !self.unreadable.is_empty() {
-            let (namespace, name) = name.place();
-            self.unreadable.remove(&Key::new(namespace, name));
+    /// Forgets that the object could not be decoded: it can be by now, or is gone.
+    fn clear_undecodable(&mut self, name: &dyn Named) {
+        if !self.undecodable.is_empty() {
+            let (namespace, name) = name.namespace_and_name();
+            self.undecodable.remove(&Key::new(namespace, name));
         }
     }
 
     fn remove(&mut self, name: &dyn Named) -> Option<Change<K>> {
-        self.forgive(name);
+        self.clear_undecodable(name);
         self.objects.remove(name).map(Change::Deleted)
     }
 
-    /// What a complete listing does not have is gone, though nobody said so.
+    /// Removes the objects that a complete listing does not contain: their deletions were missed.
     fn end_listing(&mut self) -> Vec<Change<K>> {
-        self.complete = Some(self.begun);
+        self.listing_completed = Some(self.listings_begun);
         let Some(listing) = self.listing.take() else {
             return Vec::new();
         };
         self.reach(listing.reached);
-        self.unreadable
-            .retain(|key, _| listing.unreadable.contains(key));
+        self.undecodable
+            .retain(|key, _| listing.undecodable.contains(key));
         let known = self.objects.iter();
         let gone: Vec<_> = known
             .filter(|object| listing.objects.get(object.meta()).is_none())
             .map(|object| Key::of(&**object))
-            .filter(|key| !listing.unreadable.contains(key))
+            .filter(|key| !listing.undecodable.contains(key))
             .collect();
         planted!(RelistKeeps => return Vec::new());
-        let told = gone.iter().filter_map(|key| self.remove(key)).collect();
+        let deleted = gone.iter().filter_map(|key| self.remove(key)).collect();
         planted!(RelistSilent => return Vec::new());
-        told
+        deleted
     }
 
     fn reach(&mut self, version: u64) {
@@ -210,12 +211,12 @@ impl<K: Resource + Clone> Contents<K> {
 }
 
 impl<K: Resource> Contents<K> {
-    /// Takes over what another of its kind has taken in. How far that one has come is for it to say:
-    /// others may be behind.
-    pub(super) fn copy(&mut self, change: &Change<K>) {
+    /// Applies a change of another cache of the same kind. This does not advance the position of the
+    /// union: other parts of it may be behind.
+    pub(super) fn apply_change(&mut self, change: &Change<K>) {
         match change {
             Change::Added(new) | Change::Modified { new, .. } => {
-                self.objects.put(new.clone());
+                self.objects.insert(new.clone());
             }
             Change::Deleted(old) => {
                 self.objects.remove(old.meta());
@@ -227,12 +228,12 @@ impl<K: Resource> Contents<K> {
         self.objects.get(key).cloned()
     }
 
-    /// All objects of a namespace in order, or all there are if it is empty.
-    pub(super) fn within(&self, namespace: &str) -> Vec<Arc<K>> {
+    /// The objects of a namespace in order, or of all namespaces if it is empty.
+    pub(super) fn list(&self, namespace: &str) -> Vec<Arc<K>> {
         if namespace.is_empty() {
             self.objects.iter().cloned().collect()
         } else {
-            self.objects.within(namespace).cloned().collect()
+            self.objects.in_namespace(namespace).cloned().collect()
         }
     }
 }
@@ -242,51 +243,53 @@ impl<K> Contents<K> {
         self.objects.len()
     }
 
-    pub(super) fn unreadable(&self) -> &BTreeMap<Key, Unreadable> {
-        &self.unreadable
+    pub(super) fn undecodable(&self) -> &BTreeMap<Key, UndecodableObject> {
+        &self.undecodable
     }
 
     pub(super) fn is_synced(&self) -> bool {
-        self.complete.is_some()
+        self.listing_completed.is_some()
     }
 
-    /// How many listings were begun so far.
-    pub(super) fn listings(&self) -> u64 {
-        self.begun
+    /// The number of listings that were begun.
+    pub(super) fn listings_begun(&self) -> u64 {
+        self.listings_begun
     }
 
-    /// Everything is known that there was.
-    pub(super) fn complete(&mut self) {
-        self.begun += 1;
-        self.complete = Some(self.begun);
+    /// Marks the contents as synced: all parts of the union have listed.
+    pub(super) fn mark_synced(&mut self) {
+        self.listings_begun += 1;
+        self.listing_completed = Some(self.listings_begun);
     }
 
-    pub(super) fn stand(&self) -> Stand {
-        Stand {
+    pub(super) fn position(&self) -> WatchPosition {
+        WatchPosition {
             reached: self.reached,
-            begun: self.begun,
-            complete: self.complete,
+            listings_begun: self.listings_begun,
+            listing_completed: self.listing_completed,
         }
     }
 
-    /// Whether what was written as `version`, when so many listings had been begun, is known here
-    /// or was overtaken by a listing.
-    pub(super) fn has_reached(&self, version: u64, listings: u64) -> bool {
-        self.reached >= version || self.complete.is_some_and(|complete| complete > listings)
+    /// Whether a write of `version` is included: the watch has reached that version, or has completed
+    /// a listing that began after the write, when `listings_begun` had been begun.
+    pub(super) fn has_reached(&self, version: u64, listings_begun: u64) -> bool {
+        let completed = self.listing_completed;
+        self.reached >= version || completed.is_some_and(|completed| completed > listings_begun)
     }
 }
 
-/// Versions are numbers that grow: the API promises it since 1.35, and every server did before.
-fn version(object: &impl Resource) -> u64 {
-    let version = object.meta().resource_version.as_deref();
+/// Resource versions are increasing numbers: the API guarantees it since 1.35, and servers did so
+/// before.
+fn version(metadata: &ObjectMeta) -> u64 {
+    let version = metadata.resource_version.as_deref();
     version
         .and_then(|version| version.parse().ok())
         .unwrap_or_default()
 }
 
-/// Nobody who decides anything looks at who wrote which field. What is kept is a copy, since lists that
-/// were read element by element have room for more than is in them, and copies have not.
-fn slim<K: Resource + Clone>(mut object: K) -> K {
+/// Drops the managed fields, which no controller reads. The result is a clone because vectors that
+/// were deserialized element by element have spare capacity, and clones have none.
+fn strip_managed_fields<K: Resource + Clone>(mut object: K) -> K {
     object.meta_mut().managed_fields = None;
     object.clone()
 }

@@ -1,4 +1,4 @@
-//! The objects of a cache by something other than their names.
+//! Lookup of cached objects by something other than their names.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -11,47 +11,46 @@ use parking_lot::RwLock;
 
 use super::{
     Cache, Change,
-    entry::{Entries, Named},
+    by_name::{Named, NamedObjects},
 };
 use crate::planted;
 
-/// Finds objects by a property, such as their owner, without looking at all of them. Cheap to
-/// copy.
+/// Finds objects by a property, such as their owner, without a scan of all objects. Cheap to clone.
 ///
-/// It hears of each change before those who follow the cache, so they find here what they were told
-/// of.
+/// It receives each change before the other subscribers of the cache, so that they find here the
+/// objects of the changes they receive.
 pub struct Index<K> {
-    values: Shared<K>,
+    values: SharedValues<K>,
 }
 
-type Shared<K> = Arc<RwLock<Values<K>>>;
-type Values<K> = HashMap<Box<str>, Holders<K>>;
+type SharedValues<K> = Arc<RwLock<Values<K>>>;
+type Values<K> = HashMap<Box<str>, IndexedObjects<K>>;
 
-/// Those that have a value. Mostly it is one, and a tree of one is as large as a tree of ten.
+/// The objects that have a value. Mostly there is one, and a tree of one is as large as a tree of ten.
 #[derive(Debug)]
-enum Holders<K> {
+enum IndexedObjects<K> {
     One(Arc<K>),
-    Many(Entries<K>),
+    Many(NamedObjects<K>),
 }
 
-impl<K: Resource> Holders<K> {
-    fn put(&mut self, object: Arc<K>) {
+impl<K: Resource> IndexedObjects<K> {
+    fn insert(&mut self, object: Arc<K>) {
         match self {
-            Self::One(one) if is(&**one, object.meta()) => *one = object,
+            Self::One(one) if has_same_name(&**one, object.meta()) => *one = object,
             Self::One(one) => {
-                let mut all = Entries::default();
-                all.put(one.clone());
-                all.put(object);
+                let mut all = NamedObjects::default();
+                all.insert(one.clone());
+                all.insert(object);
                 *self = Self::Many(all);
             }
-            Self::Many(all) => all.put(object),
+            Self::Many(all) => all.insert(object),
         }
     }
 
-    /// Takes its namesake out, and says whether nobody is left.
+    /// Removes the object of the same name; whether none is left.
     fn remove(&mut self, object: &K) -> bool {
         match self {
-            Self::One(one) => is(&**one, object.meta()),
+            Self::One(one) => has_same_name(&**one, object.meta()),
             Self::Many(all) => {
                 all.remove(object.meta());
                 all.is_empty()
@@ -65,25 +64,25 @@ impl<K: Resource> Holders<K> {
             Self::Many(many) => (None, Some(many)),
         };
         one.into_iter()
-            .chain(many.into_iter().flat_map(Entries::iter))
+            .chain(many.into_iter().flat_map(NamedObjects::iter))
     }
 }
 
-fn is<K: Resource>(one: &K, other: &dyn Named) -> bool {
-    one.meta().place() == other.place()
+fn has_same_name<K: Resource>(one: &K, other: &dyn Named) -> bool {
+    one.meta().namespace_and_name() == other.namespace_and_name()
 }
 
 impl<K: Resource + Send + Sync + 'static> Index<K> {
-    /// The objects of `cache` by every value that `property` has for them.
+    /// An index of `cache` by every value that `property` returns for an object.
     pub fn new(
         cache: &Cache<K>,
         property: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        let values = Shared::default();
-        let kept = values.clone();
-        cache.follow_before_others(move |change| {
+        let values = SharedValues::default();
+        let indexed = values.clone();
+        cache.subscribe_first(move |change| {
             planted!(IndexKeeps => if let Change::Deleted(_) = change { return });
-            let mut values = kept.write();
+            let mut values = indexed.write();
             match change {
                 Change::Added(_) => {}
                 Change::Modified { old, .. } | Change::Deleted(old) => {
@@ -96,9 +95,9 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
                 for value in property(new) {
                     let value = value.into_boxed_str();
                     match values.entry(value) {
-                        Entry::Occupied(mut found) => found.get_mut().put(new.clone()),
+                        Entry::Occupied(mut found) => found.get_mut().insert(new.clone()),
                         Entry::Vacant(free) => {
-                            free.insert(Holders::One(new.clone()));
+                            free.insert(IndexedObjects::One(new.clone()));
                         }
                     }
                 }
@@ -107,11 +106,11 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
         Self { values }
     }
 
-    /// The objects that have `value`, by name.
+    /// The objects that have `value`, ordered by name.
     pub fn get(&self, value: &str) -> Vec<Arc<K>> {
         let values = self.values.read();
         let found = values.get(value).into_iter();
-        found.flat_map(Holders::iter).cloned().collect()
+        found.flat_map(IndexedObjects::iter).cloned().collect()
     }
 }
 

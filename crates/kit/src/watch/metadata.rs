@@ -1,18 +1,18 @@
-//! An object of which only the metadata is wanted.
+//! Objects of which only the metadata is read.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use kube::{Resource, api::ObjectMeta};
 use serde::Deserialize;
 
-/// The metadata of a `K`, which is all that the server is asked for.
+/// The metadata of a `K`; only that is requested from the server.
 ///
-/// Like [`kube::core::PartialObjectMeta`], but it does not say in each object which kind it is of:
-/// that is the same for all of them.
+/// Like [`kube::core::PartialObjectMeta`], but without the kind in each object: it is the same for
+/// all of them.
 #[derive(Deserialize)]
 #[serde(bound = "")]
 pub struct Metadata<K> {
-    /// As the server has it, without managed fields.
+    /// The metadata, without managed fields.
     #[serde(default)]
     pub metadata: ObjectMeta,
     #[serde(skip)]

@@ -1,14 +1,14 @@
-//! The entries, by area.
+//! The entries of the catalogue, by area.
 
 mod cli;
 mod idle;
 mod kit;
 mod up;
 
-use super::Entry;
+use super::CatalogueEntry;
 
-/// Every entry, by area and number.
-pub fn all() -> impl Iterator<Item = &'static Entry> {
+/// All entries, ordered by area and number.
+pub fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
     [cli::ENTRIES, idle::ENTRIES, kit::ENTRIES, up::ENTRIES]
         .into_iter()
         .flatten()

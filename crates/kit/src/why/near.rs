@@ -1,26 +1,26 @@
-//! Codes that somebody may have meant.
+//! Suggestions for mistyped codes.
 
-use super::{Entry, all};
+use super::{CatalogueEntry, all};
 
-/// So many are named.
-const NAMED: usize = 3;
-/// One that needs more changes than this was not meant.
-const FAR: usize = 2;
+/// The maximum number of suggestions.
+const MAX_SUGGESTIONS: usize = 3;
+/// The maximum edit distance of a suggestion.
+const MAX_DISTANCE: usize = 2;
 
-/// The entries whose codes are nearest to `typed`, the nearest first; none if all are far.
-pub fn nearest(typed: &str) -> Vec<&'static Entry> {
-    let typed = plain(typed);
+/// The entries whose codes are most similar to `typed`, the most similar first.
+pub fn nearest(typed: &str) -> Vec<&'static CatalogueEntry> {
+    let typed = normalized(typed);
     let mut near: Vec<_> = all()
-        .map(|entry| (distance(&typed, &plain(entry.code.0)), entry))
-        .filter(|(distance, _)| *distance <= FAR)
+        .map(|entry| (distance(&typed, &normalized(entry.code.0)), entry))
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
         .collect();
     near.sort_by_key(|(distance, entry)| (*distance, entry.code));
-    near.truncate(NAMED);
+    near.truncate(MAX_SUGGESTIONS);
     near.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// The code without what people leave out: the prefix, dashes, and zeros before the number.
-fn plain(code: &str) -> Vec<char> {
+/// The code without what users leave out: the prefix, dashes, and leading zeros.
+fn normalized(code: &str) -> Vec<char> {
     let code = code.trim().to_ascii_uppercase();
     let code = code.strip_prefix("NT-").unwrap_or(&code);
     let at = code.find(|one: char| one.is_ascii_digit());
@@ -30,7 +30,7 @@ fn plain(code: &str) -> Vec<char> {
     letters.chain(number.chars()).collect()
 }
 
-/// How many letters have to be put in, taken out, changed or swapped with their neighbour.
+/// The edit distance: insertions, deletions, substitutions and swaps of neighbours.
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
     for (i, a) in one.iter().enumerate() {

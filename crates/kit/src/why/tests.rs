@@ -8,7 +8,7 @@ fn codes_are_well_formed_and_used_once() {
     for entry in all() {
         let parts: Vec<_> = entry.code.0.split('-').collect();
         let [prefix, area, number] = parts[..] else {
-            panic!("{} has not three parts", entry.code);
+            panic!("{} does not have three parts", entry.code);
         };
         assert_eq!(prefix, "NT");
         assert!(area.bytes().all(|byte| byte.is_ascii_uppercase()), "{area}");
@@ -21,7 +21,7 @@ fn codes_are_well_formed_and_used_once() {
 }
 
 #[test]
-fn every_entry_says_why_and_what_to_do() {
+fn every_entry_has_a_cause_and_a_remedy() {
     for entry in all() {
         for (what, text) in [("cause", entry.cause), ("remedy", entry.remedy)] {
             assert!(
@@ -42,7 +42,7 @@ fn every_entry_says_why_and_what_to_do() {
 }
 
 #[test]
-fn a_code_is_found_as_people_type_it() {
+fn a_code_is_found_in_any_case() {
     assert_eq!(
         find(" nt-kit-001 ").map(|entry| entry.code),
         Some(Code("NT-KIT-001"))
@@ -52,7 +52,7 @@ fn a_code_is_found_as_people_type_it() {
 }
 
 #[test]
-fn a_code_that_is_not_there_leads_to_those_that_are_near() {
+fn an_unknown_code_leads_to_similar_ones() {
     for (typed, first) in [
         ("NT-UP-010", "NT-UP-0010"),
         ("UP-0014", "NT-UP-0014"),
@@ -65,10 +65,10 @@ fn a_code_that_is_not_there_leads_to_those_that_are_near() {
         assert_eq!(near.first(), Some(&first), "{typed}: {near:?}");
         assert!(near.len() <= 3, "{near:?}");
     }
-    assert_eq!(nearest("tea"), [] as [&Entry; 0]);
+    assert_eq!(nearest("tea"), [] as [&CatalogueEntry; 0]);
 }
 
-/// Codes in the sources of all crates, tests aside: those make up some.
+/// The codes in the sources of all crates, except in tests, which invent some.
 fn codes_below(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -111,25 +111,25 @@ fn every_error_of_this_crate_leads_to_an_entry_about_it() {
     let path = std::path::PathBuf::from("audit.jsonl");
     let following = lease::NotLeading { holder: None };
     let (names, grace) = (vec![], waited);
-    let fault = audit::Fault::Edited { index: 1 };
+    let fault = audit::ChainFault::Edited { index: 1 };
     let source = std::io::Error::other("full");
     let version = "1".to_owned();
     #[rustfmt::skip]
     let errors: [(&dyn Coded, &str); 14] = [
-        (&manager::Error::Ended("x"), "a part of the process ended"),
-        (&manager::Error::Late { names, grace }, "the process did not end"),
+        (&manager::Error::Ended("x"), "a component of the process ended"),
+        (&manager::Error::ShutdownTimeout { names, grace }, "the process did not stop"),
         (&following, "this process does not lead"),
         (&apply::Error::NotLeading(following.clone()), "this process does not lead"),
-        (&apply::Error::Replaced(key()), "somebody else changed"),
-        (&apply::Error::Late { key: key(), waited }, "no answer to a write"),
-        (&lease::Error::Nameless, "nobody can be elected so"),
-        (&watch::Late { version, waited }, "a write is not seen yet"),
-        (&JournalError::Missing, "there is no such operation"),
-        (&JournalError::Conflict, "somebody else changed"),
+        (&apply::Error::Conflict(key()), "the object was changed"),
+        (&apply::Error::Timeout { key: key(), waited }, "no response to a write"),
+        (&lease::Error::MissingIdentity, "the election options are not valid"),
+        (&watch::WatchTimeout { version, waited }, "a write is not observed yet"),
+        (&JournalError::Missing, "the operation does not exist"),
+        (&JournalError::Conflict, "the object was changed"),
         (&JournalError::Unreachable("x".into()), "operations cannot be"),
-        (&audit::Error::Damaged { path: path.clone(), before: 0, fault }, "the audit file is not"),
+        (&audit::Error::Damaged { path: path.clone(), before: 0, fault }, "the audit file was changed"),
         (&audit::Error::Disk { path, source }, "the audit cannot be"),
-        (&"xml".parse::<Format>().unwrap_err(), "log lines cannot be"),
+        (&"xml".parse::<Format>().unwrap_err(), "the log options are not valid"),
     ];
     for (error, title) in errors {
         let entry = find(error.code().0).unwrap();

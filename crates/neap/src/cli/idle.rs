@@ -1,69 +1,83 @@
-//! The commands about services that sleep.
+//! Flags of `neap idle`.
 
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use jiff::Timestamp;
 
-use super::{ClusterOptions, Output, duration, moment};
+use super::{ClusterOptions, Output, duration, timestamp};
 
 const OPERATOR_HELP: &str = "\
-Flags, as KubeElasti has them (one dash or two, a value after = or as the next word):
-  --metrics-bind-address ADDR        where numbers are shown; :8080, and 0 for nowhere
-  --health-probe-bind-address ADDR   /healthz and /readyz; :8081
-  --leader-elect                     several may run, and one of them leads; any of them wakes
-  --watch-namespace NAME             look at this namespace alone; WATCH_NAMESPACES wins
-  --kubeconfig FILE                  the cluster, if this is no pod of it
-  --allow-unauthenticated-resolvers  for resolvers of KubeElasti, which show no token
+Flags, as in KubeElasti (one dash or two; the value after = or as the next argument):
+  --metrics-bind-address ADDR        address for /metrics; default :8080, 0 disables it
+  --health-probe-bind-address ADDR   address for /healthz and /readyz; default :8081
+  --leader-elect                     elect a leader among several operators; all of them wake services
+  --watch-namespace NAME             watch only this namespace; WATCH_NAMESPACES takes precedence
+  --kubeconfig FILE                  kubeconfig of the cluster, when running outside of it
+  --allow-unauthenticated-resolvers  accept KubeElasti resolvers, which send no token
 
-Variables: ELASTI_{RESOLVER,OPERATOR}_{NAMESPACE,DEPLOYMENT_NAME,SERVICE_NAME,PORT} and
-ELASTI_RESOLVER_PROXY_PORT are needed. POLLING_INTERVAL, WATCH_NAMESPACES,
+Required variables: ELASTI_{RESOLVER,OPERATOR}_{NAMESPACE,DEPLOYMENT_NAME,SERVICE_NAME,PORT} and
+ELASTI_RESOLVER_PROXY_PORT. Optional variables: POLLING_INTERVAL, WATCH_NAMESPACES,
 PROMETHEUS_TRIGGER_SERVER_ADDRESS, PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER,
-PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS,
-ELASTI_RESOLVER_PORT_RANGE, ELASTI_GRACE_SECONDS, ELASTI_LISTEN_ADDRESS and ELASTI_TOKEN_FILE may be
-set.";
+PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS, ELASTI_RESOLVER_PORT_RANGE, ELASTI_GRACE_SECONDS,
+ELASTI_LISTEN_ADDRESS and ELASTI_TOKEN_FILE.";
 
 const RESOLVER_HELP: &str = "\
-Variables: those that the operator needs, and KUBERNETES_CLUSTER_DOMAIN. HEADER_FOR_HOST, REQ_TIMEOUT,
-QUEUE_SIZE, WATCH_NAMESPACES, ELASTI_OPERATOR_ADDRESS, ELASTI_DRAIN_SECONDS, ELASTI_LISTEN_ADDRESS,
-ELASTI_TOKEN_FILE and ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS may be set. The cluster is that of
-KUBECONFIG, or the one whose pod this is.";
+Required variables: those of the operator, and KUBERNETES_CLUSTER_DOMAIN. Optional variables:
+HEADER_FOR_HOST, REQ_TIMEOUT, QUEUE_SIZE, WATCH_NAMESPACES, ELASTI_OPERATOR_ADDRESS,
+ELASTI_DRAIN_SECONDS, ELASTI_LISTEN_ADDRESS, ELASTI_TOKEN_FILE and
+ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS. The resolver connects to the cluster of KUBECONFIG, or to the
+cluster in which its pod runs.";
+
+const PLAN_HELP: &str = "\
+Reads the objects that the operator reads, and prints its next decision: the writes in order, each with
+its reason, the status, the Events and when it decides again. Nothing is written.
+
+NAME is an ElastiService, or a Service, Deployment or StatefulSet with the annotation
+idle.neaptide.dev/enabled; if there are several of that name, all are printed. Facts that only the
+leading operator has in memory, such as the last poll of the triggers, are taken from the status or
+are unknown; the output names them.";
 
 const WAKE_EXAMPLES: &str = "\
 Examples:
-  neap idle wake web              have it woken
-  neap idle wake web --wait 2m    and wait until its pods answer
-  neap idle wake --all -A         wake everything
+  neap idle wake web              request a wake
+  neap idle wake web --wait 2m    request a wake and wait until the pods are ready
+  neap idle wake --all -A         wake all services
 
-It sleeps again when its triggers say so, after the cooldown.";
+A service sleeps again when its triggers report it idle for the cooldown period.";
 
 const SLEEP_EXAMPLES: &str = "\
 Examples:
-  neap idle sleep web             have it put to sleep now, whatever its triggers say
-  neap idle sleep web --wait 1m   and wait until it sleeps
+  neap idle sleep web             request sleep now, whatever the triggers report
+  neap idle sleep web --wait 1m   request sleep and wait until the service sleeps
 
-Whoever asks for it wakes it again.";
+The next request wakes the service again.";
 
 const KEEP_EXAMPLES: &str = "\
 Examples:
   neap idle keep-awake web --for 2h
   neap idle keep-awake web --until 2026-12-24T18:00:00Z
-  neap idle keep-awake web --off      let it sleep again
+  neap idle keep-awake web --off      allow it to sleep again
 
-A service that sleeps is woken by this.";
+This wakes a service that sleeps.";
 
 const UNINSTALL_HELP: &str = "\
-Every ElastiService is deleted and waited for: the operator wakes what sleeps, takes the resolvers out
-of the path and removes what it made. Then the definition of the kind goes. Operator and resolver have
-to run meanwhile, so they are left for last, to whoever installed them.";
+Deletes every ElastiService and waits for the operator, which wakes services that sleep, takes the
+resolvers out of the path and removes the objects it created. Then deletes the
+CustomResourceDefinition. Operator and resolver must run meanwhile, so they are not removed; remove
+them afterwards, the way they were installed.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IdleCommand {
-    /// List the services that may sleep, and what each of them does
+    /// List the services that can sleep, with their state
     List(ListOptions),
 
-    /// Show one of them: what it does, why, and how it last woke
+    /// Show one service: its state, the reason and its last wake
     Show(ShowOptions),
+
+    /// Print what the operator would do next about a service, without doing it
+    #[command(after_help = PLAN_HELP)]
+    Plan(PlanOptions),
 
     /// Wake services
     #[command(after_help = WAKE_EXAMPLES)]
@@ -73,21 +87,21 @@ pub(crate) enum IdleCommand {
     #[command(after_help = SLEEP_EXAMPLES)]
     Sleep(SleepOptions),
 
-    /// Keep services awake until a time
+    /// Keep services awake for a while
     #[command(after_help = KEEP_EXAMPLES)]
     KeepAwake(KeepOptions),
 
-    /// Say what sleep has saved, and what it would save
+    /// Report what sleep has saved and what it would save
     Report(ListOptions),
 
-    /// Wake and restore everything, and remove every ElastiService and their definition
+    /// Wake and restore all services, and remove all ElastiServices and their definition
     #[command(after_help = UNINSTALL_HELP)]
     Uninstall(UninstallOptions),
 
-    /// Keep services asleep while nobody asks for them; a Deployment of the cluster runs this
+    /// Run the operator, which puts idle services to sleep; used by a Deployment in the cluster
     #[command(after_help = OPERATOR_HELP)]
     Operator {
-        /// Flags as KubeElasti's operator has them
+        /// Flags of KubeElasti's operator
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -96,15 +110,15 @@ pub(crate) enum IdleCommand {
         words: Vec<String>,
     },
 
-    /// Answer for services that sleep, and have them woken; a Deployment of the cluster runs this
+    /// Run the resolver, which holds requests for services that sleep; used by a Deployment in the cluster
     #[command(after_help = RESOLVER_HELP)]
     Resolver,
 }
 
-/// Where one looks.
+/// Flags that select cluster and namespace.
 #[derive(Debug, Args)]
 pub(crate) struct Scope {
-    /// The namespace; otherwise that of the context
+    /// Namespace; by default that of the context
     #[arg(
         short,
         long,
@@ -113,7 +127,7 @@ pub(crate) struct Scope {
     )]
     pub(crate) namespace: Option<String>,
 
-    /// In all namespaces
+    /// All namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -126,44 +140,61 @@ pub(crate) struct ListOptions {
     #[command(flatten)]
     pub(crate) scope: Scope,
 
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowOptions {
-    /// The name of the ElastiService
+    /// Name of the ElastiService
     pub(crate) name: String,
 
-    /// Its namespace; otherwise that of the context
+    /// Namespace of the ElastiService; by default that of the context
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterOptions,
 
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
 
-/// Which of them.
+#[derive(Debug, Args)]
+pub(crate) struct PlanOptions {
+    /// Name of the ElastiService, or of the annotated Service, Deployment or StatefulSet
+    pub(crate) name: String,
+
+    /// Namespace; by default that of the context
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+/// Flags that select ElastiServices.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").args(["names", "all"]).required(true)))]
 pub(crate) struct Which {
-    /// The names of the ElastiServices
+    /// Names of the ElastiServices
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
-    /// All that there are
+    /// All ElastiServices
     #[arg(long)]
     pub(crate) all: bool,
 
     #[command(flatten)]
     pub(crate) scope: Scope,
 
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
@@ -173,7 +204,7 @@ pub(crate) struct WakeOptions {
     #[command(flatten)]
     pub(crate) which: Which,
 
-    /// Wait until they are awake, so long at most
+    /// Wait until the services are awake, at most this long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) wait: Option<Duration>,
 }
@@ -183,7 +214,7 @@ pub(crate) struct SleepOptions {
     #[command(flatten)]
     pub(crate) which: Which,
 
-    /// Wait until they sleep, so long at most
+    /// Wait until the services sleep, at most this long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) wait: Option<Duration>,
 }
@@ -194,30 +225,30 @@ pub(crate) struct KeepOptions {
     #[command(flatten)]
     pub(crate) which: Which,
 
-    /// For so long: 30m, 2h, 3d
+    /// Keep the services awake this long: 30m, 2h, 3d
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) lasting: Option<Duration>,
 
-    /// Until then: 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    /// Keep the services awake until this time: 2026-12-24T18:00:00Z
+    #[arg(long, value_name = "WHEN", value_parser = timestamp)]
     pub(crate) until: Option<Timestamp>,
 
-    /// No longer
+    /// Allow the services to sleep again
     #[arg(long)]
     pub(crate) off: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UninstallOptions {
-    /// Do it; without this it is only said what would be done
+    /// Uninstall; without this flag, only print what would be done
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// So long is waited for everything to be awake and restored
+    /// How long to wait until all services are awake and restored
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(crate) wait: Duration,
 
-    /// The namespace of the operator, who is told there to make nothing more
+    /// Namespace of the operator; annotated so that the operator creates nothing more
     #[arg(long, value_name = "NAMESPACE", default_value = "elasti")]
     pub(crate) operator_namespace: String,
 

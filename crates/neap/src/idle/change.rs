@@ -1,40 +1,41 @@
-//! `neap idle wake`, `sleep` and `keep-awake`: asks the operator by a note on the object, which it goes
-//! by as soon as it sees it, and so does whoever leads after it.
+//! `neap idle wake`, `sleep` and `keep-awake`: requests by annotations on the object, which the leading operator
+//! carries out, and which outlive it.
 
 use std::{io::Write, time::Duration};
 
 use jiff::Timestamp;
-use kube::api::ApiResource;
 use neap_idle::{
     account::{State, account},
-    api::ElastiService,
-    service::facts::{KEEP_AWAKE_UNTIL, SLEEP, WAKE},
+    api::{
+        ElastiService,
+        annotations::{KEEP_AWAKE_UNTIL, SLEEP, WAKE},
+    },
 };
 use neap_kit::{
-    apply::{self, Hand, Kind},
+    apply::{self, ResourceKind, Writer},
     key::Key,
     lease::Leadership,
     why::chain,
 };
 use serde_json::{Value, json};
 
-use super::place::Place;
+use super::cluster_scope::ClusterScope;
 use crate::{
-    ask::print,
     cli::{KeepOptions, Output, SleepOptions, WakeOptions, Which},
     exit::{Exit, Failure},
+    inspect::print,
     symbols::Symbols,
 };
 
-/// So often one looks while one waits.
-const LOOK: Duration = Duration::from_millis(200);
+/// The time between two reads while a command waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What was done to services, for whoever asked.
-struct Done {
-    /// In a word of JSON.
-    what: &'static str,
-    /// After the name of the service.
-    says: String,
+/// The result of a command.
+struct CommandResult {
+    /// The word in JSON.
+    done: &'static str,
+    /// The text after the name of a service.
+    text: String,
 }
 
 pub(super) async fn wake(
@@ -42,20 +43,20 @@ pub(super) async fn wake(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let place = Place::of(&options.which.scope).await?;
-    let services = chosen(&place, &options.which).await?;
-    note(&place, &services, WAKE, &json!(place.clock.now())).await?;
-    let mut says = "is asked to wake";
+    let scope = ClusterScope::of(&options.which.scope).await?;
+    let services = selected(&scope, &options.which).await?;
+    annotate(&scope, &services, WAKE, &json!(scope.clock.now())).await?;
+    let mut text = "was requested to wake";
     if let Some(limit) = options.wait {
         let awake = |state| matches!(state, State::Awake);
-        until(&place, &services, limit, awake, "awake").await?;
-        says = "is awake";
+        wait_until(&scope, &services, limit, awake, "awake").await?;
+        text = "is awake";
     }
-    let done = Done {
-        what: "wake",
-        says: says.to_owned(),
+    let result = CommandResult {
+        done: "wake",
+        text: text.to_owned(),
     };
-    told(&options.which, &services, &done, symbols, out)
+    print_result(&options.which, &services, &result, symbols, out)
 }
 
 pub(super) async fn sleep(
@@ -63,24 +64,24 @@ pub(super) async fn sleep(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let place = Place::of(&options.which.scope).await?;
-    let services = chosen(&place, &options.which).await?;
-    note(&place, &services, SLEEP, &json!(place.clock.now())).await?;
-    let mut says = "is asked to sleep";
+    let scope = ClusterScope::of(&options.which.scope).await?;
+    let services = selected(&scope, &options.which).await?;
+    annotate(&scope, &services, SLEEP, &json!(scope.clock.now())).await?;
+    let mut text = "was requested to sleep";
     if let Some(limit) = options.wait {
         let asleep = |state| state == State::Asleep;
-        until(&place, &services, limit, asleep, "asleep").await?;
-        says = "is asleep";
+        wait_until(&scope, &services, limit, asleep, "asleep").await?;
+        text = "is asleep";
     }
-    let done = Done {
-        what: "sleep",
-        says: says.to_owned(),
+    let result = CommandResult {
+        done: "sleep",
+        text: text.to_owned(),
     };
-    told(&options.which, &services, &done, symbols, out)?;
+    print_result(&options.which, &services, &result, symbols, out)?;
     if options.which.output == Output::Json {
         return Ok(());
     }
-    let now = place.clock.now();
+    let now = scope.clock.now();
     for kept in services.iter().map(|service| account(service, now)) {
         if let Some(until) = kept.kept_awake_until {
             let name = &kept.name;
@@ -99,148 +100,145 @@ pub(super) async fn keep_awake(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let place = Place::of(&options.which.scope).await?;
-    let services = chosen(&place, &options.which).await?;
-    let until = until_when(options, place.clock.now())?;
-    note(&place, &services, KEEP_AWAKE_UNTIL, &json!(until)).await?;
-    let says = match until {
+    let scope = ClusterScope::of(&options.which.scope).await?;
+    let services = selected(&scope, &options.which).await?;
+    let until = keep_until(options, scope.clock.now())?;
+    annotate(&scope, &services, KEEP_AWAKE_UNTIL, &json!(until)).await?;
+    let text = match until {
         Some(until) => format!("is kept awake until {until}"),
         None => "may sleep again".to_owned(),
     };
-    let what = "keep-awake";
-    told(
+    let done = "keep-awake";
+    print_result(
         &options.which,
         &services,
-        &Done { what, says },
+        &CommandResult { done, text },
         symbols,
         out,
     )
 }
 
-/// Nothing only if it was asked to end.
-fn until_when(options: &KeepOptions, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
+/// The time until which services are kept awake; none with `--off`.
+fn keep_until(options: &KeepOptions, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
     let Some(lasting) = options.lasting.filter(|lasting| !lasting.is_zero()) else {
         let past = options.until.is_some_and(|until| until <= now) || options.lasting.is_some();
         return if past {
-            Err(over(now))
+            Err(in_the_past(now))
         } else {
             Ok(options.until)
         };
     };
     let until = now.checked_add(lasting).map_err(|_| {
-        let why = format!("{lasting:?} from now no calendar goes on");
-        Failure::new("NT-IDLE-0012", Exit::Usage, "until when?", &why)
-            .remedy("name a shorter time, or delete the ElastiService of what is never to sleep")
+        let why = format!("{lasting:?} from now is after the latest time that can be stored");
+        Failure::new("NT-IDLE-0012", Exit::Usage, "invalid time", &why).remedy(
+            "use a shorter time; to keep a service awake for good, delete its ElastiService",
+        )
     })?;
     Ok(Some(until))
 }
 
-fn over(now: Timestamp) -> Failure {
-    let why = format!("that time is over: it is {now}");
-    Failure::new("NT-IDLE-0012", Exit::Usage, "until when?", &why)
-        .remedy("name a time to come; --off lets it sleep again")
+fn in_the_past(now: Timestamp) -> Failure {
+    let why = format!("that time is in the past: it is {now}");
+    Failure::new("NT-IDLE-0012", Exit::Usage, "invalid time", &why)
+        .remedy("use a time in the future; --off lets it sleep again")
 }
 
-/// Those that were named, or all.
-async fn chosen(place: &Place, which: &Which) -> Result<Vec<ElastiService>, Failure> {
+/// The services of the given names, or all.
+async fn selected(scope: &ClusterScope, which: &Which) -> Result<Vec<ElastiService>, Failure> {
     if which.all {
-        return place.services().await;
+        return scope.services().await;
     }
-    if place.namespace.is_none() {
-        let why = "a name means an object of one namespace, and -A means all of them";
+    if scope.namespace.is_none() {
+        let why = "a name refers to one namespace, and -A selects all of them";
         return Err(
-            Failure::new("NT-IDLE-0010", Exit::Usage, "which one is meant?", why)
-                .remedy("name the namespace with -n, or ask for --all"),
+            Failure::new("NT-IDLE-0010", Exit::Usage, "ambiguous service", why)
+                .remedy("set the namespace with -n, or use --all"),
         );
     }
     let mut services = Vec::new();
     for name in &which.names {
-        services.push(place.service(name).await?);
+        services.push(scope.service(name).await?);
     }
     Ok(services)
 }
 
-/// Writes a note on each of them; one that is nothing is taken away.
-async fn note(
-    place: &Place,
+/// Sets an annotation on each service; null removes it.
+async fn annotate(
+    scope: &ClusterScope,
     services: &[ElastiService],
     name: &str,
     value: &Value,
 ) -> Result<(), Failure> {
-    let hand = hand(place);
-    let kind = Kind {
-        resource: ApiResource::erase::<ElastiService>(&()),
-        namespaced: true,
-    };
+    let writer = writer(scope);
+    let kind = ResourceKind::of::<ElastiService>();
     for service in services {
-        let mut seen = service.metadata.clone();
-        // What else was changed since it was read does not matter.
-        seen.resource_version = None;
+        let mut metadata = service.metadata.clone();
+        // Other changes since it was read do not matter.
+        metadata.resource_version = None;
         let change = json!({"metadata": {"annotations": {name: value}}});
-        let written = hand.merge(&kind, &seen, None, change).await;
-        written.map_err(|error| unwritten(&Key::of(service), &error))?;
+        let written = writer.merge(&kind, &metadata, None, change).await;
+        written.map_err(|error| write_failed(&Key::of(service), &error))?;
     }
     Ok(())
 }
 
-/// A person has nobody beside them.
-pub(super) fn hand(place: &Place) -> Hand {
-    let leadership = Leadership::alone(place.clock);
-    Hand::new(
-        place.cluster.client.clone(),
+/// A writer without leader election.
+pub(super) fn writer(scope: &ClusterScope) -> Writer {
+    let leadership = Leadership::without_election(scope.clock);
+    Writer::new(
+        scope.cluster.client.clone(),
         "neap-cli",
         leadership,
-        place.clock,
+        scope.clock,
     )
 }
 
-pub(super) fn unwritten(key: &Key, error: &apply::Error) -> Failure {
+pub(super) fn write_failed(key: &Key, error: &apply::Error) -> Failure {
     let what = format!("ElastiService {key} cannot be changed");
-    Failure::new("NT-IDLE-0008", Exit::Failed, &what, &chain(error)).remedy(
-        "see whether you may: kubectl auth can-i patch elastiservices.elasti.truefoundry.com",
-    )
+    Failure::new("NT-IDLE-0008", Exit::Failed, &what, &chain(error))
+        .remedy("check your rights: kubectl auth can-i patch elastiservices.elasti.truefoundry.com")
 }
 
-async fn until(
-    place: &Place,
+async fn wait_until(
+    scope: &ClusterScope,
     services: &[ElastiService],
     limit: Duration,
     is: impl Fn(State) -> bool,
     word: &str,
 ) -> Result<(), Failure> {
-    let deadline = place.clock.uptime() + limit;
+    let deadline = scope.clock.uptime() + limit;
     for service in services {
         let namespace = service.metadata.namespace.clone();
         let name = service.metadata.name.clone().unwrap_or_default();
-        let place = Place {
-            cluster: place.cluster.clone(),
+        let scope = ClusterScope {
+            cluster: scope.cluster.clone(),
             namespace,
-            clock: place.clock,
+            clock: scope.clock,
         };
         loop {
-            let account = account(&place.service(&name).await?, place.clock.now());
+            let account = account(&scope.service(&name).await?, scope.clock.now());
             if is(account.state) {
                 break;
             }
-            if place.clock.uptime() >= deadline {
+            if scope.clock.uptime() >= deadline {
                 let what = format!("{name} is not {word} after {limit:?}");
                 let why = format!("it is {}: {}", account.state.word(), account.why.join("; "));
                 return Err(
                     Failure::new("NT-IDLE-0009", Exit::TimedOut, &what, &why).remedy(format!(
-                        "neap explain elastiservice/{name} says more; it goes on meanwhile"
+                        "neap explain elastiservice/{name} shows more; the operator continues meanwhile"
                     )),
                 );
             }
-            place.clock.sleep(LOOK).await;
+            scope.clock.sleep(POLL_INTERVAL).await;
         }
     }
     Ok(())
 }
 
-fn told(
+fn print_result(
     which: &Which,
     services: &[ElastiService],
-    done: &Done,
+    result: &CommandResult,
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -248,12 +246,16 @@ fn told(
     if which.output == Output::Json {
         let name = |key: &Key| json!({"namespace": key.namespace(), "name": key.name()});
         let items: Vec<_> = keys.iter().map(name).collect();
-        return print::json(out, "IdleDone", &json!({"done": done.what, "items": items}));
+        return print::json(
+            out,
+            "IdleDone",
+            &json!({"done": result.done, "items": items}),
+        );
     }
     if keys.is_empty() {
-        return print::text(out, "There is none.");
+        return print::text(out, "There is no such service.");
     }
-    let line = |key: &Key| format!("{} {key} {}", symbols.done, done.says);
+    let line = |key: &Key| format!("{} {key} {}", symbols.done, result.text);
     let lines: Vec<_> = keys.iter().map(line).collect();
     print::text(out, &lines.join("\n"))
 }

@@ -6,25 +6,25 @@ use jiff::Timestamp;
 use neap_idle::account::{Account, span};
 use serde_json::json;
 
-use super::{place::Place, table::table};
+use super::{cluster_scope::ClusterScope, table::table};
 use crate::{
-    ask::print,
     cli::{ListOptions, Output},
     exit::Failure,
+    inspect::print,
 };
 
 pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    let place = Place::of(&options.scope).await?;
-    let accounts = place.accounts().await?;
+    let scope = ClusterScope::of(&options.scope).await?;
+    let accounts = scope.accounts().await?;
     if options.output == Output::Json {
         return print::json(out, "IdleList", &json!({"items": accounts}));
     }
     if accounts.is_empty() {
-        let whole = place.namespace.as_deref();
-        let place = whole.map_or("anywhere".to_owned(), |name| format!("in namespace {name}"));
-        return print::text(out, &format!("No service may sleep {place}."));
+        let whole = scope.namespace.as_deref();
+        let whole = whole.map_or("anywhere".to_owned(), |name| format!("in namespace {name}"));
+        return print::text(out, &format!("No service may sleep {whole}."));
     }
-    let now = place.clock.now();
+    let now = scope.clock.now();
     let heads = [
         "NAMESPACE",
         "NAME",
@@ -58,7 +58,7 @@ fn row(account: &Account, now: Timestamp) -> Vec<String> {
     ]
 }
 
-/// Time of a replica that did not run.
+/// Replica-time that did not run, for people.
 pub(super) fn saved(seconds: i64) -> String {
     match seconds {
         0 => "-".to_owned(),

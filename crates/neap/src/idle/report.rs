@@ -1,20 +1,20 @@
-//! `neap idle report`: what sleep has saved.
+//! `neap idle report`: the replica-time that sleep has saved.
 
 use std::{fmt::Write as _, io::Write};
 
 use neap_idle::account::{Account, State};
 use serde_json::json;
 
-use super::{list::saved, place::Place, table::table};
+use super::{cluster_scope::ClusterScope, list::saved, table::table};
 use crate::{
-    ask::print,
     cli::{ListOptions, Output},
     exit::Failure,
+    inspect::print,
 };
 
 pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    let place = Place::of(&options.scope).await?;
-    let accounts = place.accounts().await?;
+    let scope = ClusterScope::of(&options.scope).await?;
+    let accounts = scope.accounts().await?;
     let asleep = accounts
         .iter()
         .filter(|one| one.state == State::Asleep)
@@ -41,15 +41,12 @@ pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<()
     let mut text = table(&heads, &rows);
     let all = match all {
         ..=0 => "nothing saved so far".to_owned(),
-        _ => format!("saved {} of a replica so far", saved(all)),
+        _ => format!("saved {} of replica time so far", saved(all)),
     };
     let _ = write!(text, "\n{asleep} of {count} asleep; {all}");
     if would > 0 {
         let would = saved(would);
-        let _ = write!(
-            text,
-            "; those that are only observed would have saved {would}"
-        );
+        let _ = write!(text, "; the observed ones would have saved {would}");
     }
     print::text(out, &text)
 }

@@ -8,11 +8,11 @@ use neap_idle::{
     api::Breakdown,
 };
 
-use super::{list::saved, place::Place};
+use super::{cluster_scope::ClusterScope, list::saved};
 use crate::{
-    ask::print,
     cli::{Output, ShowOptions},
     exit::Failure,
+    inspect::print,
     symbols::Symbols,
 };
 
@@ -21,9 +21,9 @@ pub(super) async fn run(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let place = Place::named(&options.cluster, options.namespace.as_deref()).await?;
-    let service = place.service(&options.name).await?;
-    let now = place.clock.now();
+    let scope = ClusterScope::named(&options.cluster, options.namespace.as_deref()).await?;
+    let service = scope.service(&options.name).await?;
+    let now = scope.clock.now();
     let account = account(&service, now);
     match options.output {
         Output::Text => print::text(out, &text(&account, now, symbols)),
@@ -43,20 +43,20 @@ fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
         account.name,
         account.state.word()
     );
-    let mut line = |title: &str, says: &str| {
-        let _ = writeln!(text, "{title:<10} {says}");
+    let mut line = |title: &str, value: &str| {
+        let _ = writeln!(text, "{title:<10} {value}");
     };
     line("Service", &account.service);
     line("Target", &account.target);
     let path = if account.proxied {
-        "resolvers are in it"
+        "through resolvers"
     } else {
-        "straight to its pods"
+        "directly to its pods"
     };
     line("Path", path);
     for port in &account.ports {
-        let says = format!("{} at resolver port {}", port.port, port.resolver_port);
-        line("Port", &says);
+        let value = format!("{} at resolver port {}", port.port, port.resolver_port);
+        line("Port", &value);
     }
     if let Some(until) = account.kept_awake_until {
         line("Kept", &format!("awake until {until}"));
@@ -71,12 +71,12 @@ fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
     }
     if account.saved_replica_seconds > 0 {
         let saved = saved(account.saved_replica_seconds);
-        line("Saved", &format!("{saved} of a replica"));
+        line("Saved", &format!("{saved} of replica time"));
     }
     if let Some(would) = account.would_save_replica_seconds {
         line(
             "Would save",
-            &format!("{} of a replica; it is only observed", saved(would)),
+            &format!("{} of replica time; it is only observed", saved(would)),
         );
     }
     for (at, why) in account.why.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Lines of words under each other.
+//! A table of text.
 
-/// Columns as wide as they need to be, and two spaces between them.
+/// Columns of minimal width, two spaces apart.
 pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<_> = heads.iter().map(|head| head.len()).collect();
     for row in rows {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_under_their_heads() {
+    fn columns_are_aligned_with_their_headings() {
         let rows = [
             vec!["shop".to_owned(), "asleep".to_owned()],
             vec!["a".to_owned(), "b".to_owned()],

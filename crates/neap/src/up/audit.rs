@@ -1,11 +1,11 @@
-//! What the controllers and the node do is noted in the data folder, if there is one.
+//! The audit log of the writes of controllers and node, in the data folder.
 
 use std::{path::Path, sync::Arc};
 
 use kube::Client;
 use neap_kit::{
-    apply::Hand,
-    audit::{Anchor, AnchorOptions, Audit, AuditService},
+    apply::Writer,
+    audit::{Anchor, AnchorOptions, Audit, AuditWriter},
     clock::Clock,
     lease::Leadership,
     manager::Manager,
@@ -14,44 +14,41 @@ use neap_kit::{
 
 use crate::exit::{Exit, Failure, chain};
 
-/// A process whose deeds are noted, and what notes them.
-pub(super) struct Noted {
+/// A process whose writes are recorded in the audit log, if there is a data folder.
+pub(super) struct AuditedProcess {
     pub(super) process: Process,
-    notes: Option<(Audit, AuditService, AnchorOptions)>,
+    log: Option<(Audit, AuditWriter, AnchorOptions)>,
 }
 
-impl Noted {
-    /// Checks what was noted before, and goes on after it.
+impl AuditedProcess {
+    /// Verifies the existing log and continues it.
     pub(super) fn open(data: Option<&Path>, clock: Clock) -> Result<Self, Failure> {
         let process = Process::default();
         let Some(data) = data else {
-            return Ok(Self {
-                process,
-                notes: None,
-            });
+            return Ok(Self { process, log: None });
         };
-        let options = AnchorOptions::of(data);
-        let (audit, service) = Audit::open(&options.path, clock).map_err(|error| {
+        let options = AnchorOptions::for_data_folder(data);
+        let (audit, writer_component) = Audit::open(&options.path, clock).map_err(|error| {
             Failure::new(
                 "NT-UP-0023",
                 Exit::Refused,
-                "the audit in the data folder cannot be gone on with",
+                "cannot continue the audit log of the data folder",
                 &chain(&error),
             )
-            .remedy("look at it with neap audit verify; to begin a new one, move audit.jsonl and its parts away and keep them")
+            .remedy("inspect it with neap audit verify; to start a new log, move audit.jsonl and its parts elsewhere and keep them")
         })?;
         Ok(Self {
-            process: process.witnessed_by(Arc::new(audit.clone())),
-            notes: Some((audit, service, options)),
+            process: process.with_write_observer(Arc::new(audit.clone())),
+            log: Some((audit, writer_component, options)),
         })
     }
 
-    /// Has the manager run what notes, and what anchors the end of it in the API.
-    pub(super) fn run_by(self, manager: &mut Manager, client: Client, clock: Clock) {
-        if let Some((audit, service, options)) = self.notes {
-            let hand = Hand::new(client, "neap", Leadership::alone(clock), clock);
-            manager.add(Anchor::new(audit, hand, options, clock));
-            manager.add(service);
+    /// Adds the audit writer to the manager, and the component that anchors the last record in the API.
+    pub(super) fn add_to(self, manager: &mut Manager, client: Client, clock: Clock) {
+        if let Some((audit, writer_component, options)) = self.log {
+            let writer = Writer::new(client, "neap", Leadership::without_election(clock), clock);
+            manager.add(Anchor::new(audit, writer, options, clock));
+            manager.add(writer_component);
         }
     }
 }

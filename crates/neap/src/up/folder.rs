@@ -1,7 +1,7 @@
-//! Where a server keeps its files: a data folder that stays, or a private one that does not.
+//! The folder of a server: a data folder that persists, or a private one that is removed at exit.
 //!
-//! The invariant: one process per data folder. A lock on a file in it says so, and the system
-//! drops the lock with the process, however it ends.
+//! Invariant: one process per data folder. The process locks a file in it, and the operating system
+//! releases the lock when the process ends, however it ends.
 
 pub(super) mod abandoned;
 
@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tempfile::TempDir;
+use neap_world::folder;
 
 use super::private;
 use crate::exit::{Exit, Failure, chain};
@@ -20,23 +20,36 @@ use crate::exit::{Exit, Failure, chain};
 /// The folder of a running server.
 pub(super) enum Folder {
     /// Named by the user.
-    Kept { path: PathBuf, _lock: File },
-    /// Removed with everything in it when this value goes.
-    Private { folder: TempDir, _lock: File },
+    Data { path: PathBuf, _lock: File },
+    /// Removed with its contents when this value is dropped.
+    Private { folder: PrivateFolder, _lock: File },
 }
 
-/// Why there is no folder to work in.
+/// A folder that is removed with everything in it. Pods choose how deep it nests, so the removal must not
+/// recurse, which that of [`tempfile::TempDir`] does.
+pub(super) struct PrivateFolder(PathBuf);
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        if let Err(error) = folder::remove(&self.0) {
+            let path = self.0.display();
+            tracing::warn!(%path, %error, "cannot remove the private folder");
+        }
+    }
+}
+
+/// Why there is no usable folder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("another neap has it open{}", by(*process))]
+    #[error("another neap up uses it{}", process_suffix(*process))]
     InUse { path: PathBuf, process: Option<u32> },
-    #[error("it cannot be made or written")]
+    #[error("cannot create or write it")]
     Unusable { path: PathBuf, source: io::Error },
-    #[error("no private folder can be made in {}", path.display())]
+    #[error("cannot create a private folder in {}", path.display())]
     NoTemporary { path: PathBuf, source: io::Error },
 }
 
-fn by(process: Option<u32>) -> String {
+fn process_suffix(process: Option<u32>) -> String {
     process.map_or(String::new(), |id| format!(" (process {id})"))
 }
 
@@ -47,17 +60,17 @@ impl From<Error> for Failure {
             Error::InUse { path, .. } => (
                 "NT-UP-0003",
                 format!("the data folder {} is in use", path.display()),
-                "stop the other one, or name another folder with --data",
+                "stop that process, or choose another folder with --data",
             ),
             Error::Unusable { path, .. } => (
                 "NT-UP-0004",
                 format!("cannot use the data folder {}", path.display()),
-                "name a folder that you may write with --data",
+                "choose a folder with write permission with --data",
             ),
             Error::NoTemporary { .. } => (
                 "NT-UP-0004",
-                "cannot make a private folder".to_owned(),
-                "name a folder with --data, or set TMPDIR to one that you may write",
+                "cannot create a private folder".to_owned(),
+                "choose a folder with --data, or set TMPDIR to a writable folder",
             ),
         };
         Self::new(code, Exit::Refused, &what, &why).remedy(remedy)
@@ -65,21 +78,21 @@ impl From<Error> for Failure {
 }
 
 impl Folder {
-    /// Opens the data folder, or makes a private one if none was named.
+    /// Opens the data folder, or creates a private one if `data` is `None`.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, Error> {
         match data {
-            Some(path) => Self::keep(path),
-            None => Self::private(),
+            Some(path) => Self::open_data(path),
+            None => Self::create_private(),
         }
     }
 
-    fn keep(path: &Path) -> Result<Self, Error> {
+    fn open_data(path: &Path) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable {
             path: path.to_owned(),
             source,
         };
         private::create_folder(path).map_err(unusable)?;
-        // Absolute, so that the kubeconfig's path can be used from any working folder.
+        // Absolute, so that the printed kubeconfig path works in any working directory.
         let path = path.canonicalize().map_err(unusable)?;
         let lock_path = path.join("neap.lock");
         let mut lock = File::options()
@@ -101,10 +114,10 @@ impl Folder {
         lock.set_len(0)
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(unusable)?;
-        Ok(Self::Kept { path, _lock: lock })
+        Ok(Self::Data { path, _lock: lock })
     }
 
-    fn private() -> Result<Self, Error> {
+    fn create_private() -> Result<Self, Error> {
         let none = |source| Error::NoTemporary {
             path: std::env::temp_dir(),
             source,
@@ -114,7 +127,8 @@ impl Folder {
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(none)?;
-        let lock = abandoned::lock(folder.path()).map_err(none)?;
+        let folder = PrivateFolder(folder.keep());
+        let lock = abandoned::lock(&folder.0).map_err(none)?;
         Ok(Self::Private {
             folder,
             _lock: lock,
@@ -123,20 +137,8 @@ impl Folder {
 
     pub(super) fn path(&self) -> &Path {
         match self {
-            Self::Kept { path, .. } => path,
-            Self::Private { folder, .. } => folder.path(),
-        }
-    }
-
-    /// Removes a private folder now, and says so if that fails; dropping it would be silent.
-    pub(super) fn close(self) {
-        let Self::Private { folder, _lock } = self else {
-            return;
-        };
-        let path = folder.path().to_owned();
-        if let Err(error) = folder.close() {
-            let path = path.display();
-            tracing::warn!(%path, %error, "the private folder could not be removed");
+            Self::Data { path, .. } => path,
+            Self::Private { folder, .. } => &folder.0,
         }
     }
 }
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_folder_is_taken_once() {
+    fn data_folder_is_locked_by_one_server() {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("a/b");
         let first = Folder::open(Some(&data)).unwrap();
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn private_folder_is_private_and_goes_with_its_owner() {
+    fn private_folder_is_private_and_removed_with_its_owner() {
         let folder = Folder::open(None).unwrap();
         let path = folder.path().to_owned();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn file_in_place_of_the_folder_is_refused() {
+    fn file_instead_of_a_folder_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("file");
         std::fs::write(&path, "x").unwrap();

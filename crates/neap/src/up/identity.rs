@@ -1,13 +1,13 @@
-//! Who the server is and who may use it: a certificate authority, the serving certificate, the
-//! admin with a client certificate and a token, and the key that signs tokens of service accounts.
+//! The credentials of a server: its certificate authority, the serving certificate, the client
+//! certificate and token of the admin, and the key that signs tokens of service accounts.
 //!
-//! Everything is made once and then found again, so that a kubeconfig keeps working for as long
-//! as the folder lives. The invariants: each file is replaced as a whole, certificate and key
-//! together; the authority is written last, so a folder that has one has everything it signed.
+//! They are created once and then loaded, so that a kubeconfig stays valid for as long as the folder
+//! exists. Invariants: each file is replaced as a whole, certificate and key together; the authority is
+//! written last, so a folder with an authority has everything that it signed.
 
 mod authority;
 mod files;
-mod given;
+mod supplied;
 mod tls;
 
 use std::{
@@ -23,53 +23,53 @@ use neap_pocket::{
 };
 use rustls::{RootCertStore, ServerConfig, server::VerifierBuilderError};
 
-pub(super) use self::given::Given;
+pub(super) use self::supplied::SuppliedCredentials;
 use self::{
-    authority::{ADMIN, Pair},
-    files::Files,
+    authority::{ADMIN, CertificateWithKey},
+    files::IdentityFiles,
 };
 use crate::exit::{Exit, Failure, chain};
 
 const DAY: Duration = Duration::from_hours(24);
-/// The authority and the admin's certificate; these are what a kubeconfig holds.
-const LONG: Duration = DAY.saturating_mul(3650);
-/// The serving certificate; clients find a new one at the next start without noticing.
-const SHORT: Duration = DAY.saturating_mul(365);
-/// A certificate that ends sooner than this is made anew.
+/// Validity of the authority and of the admin's certificate, which a kubeconfig contains.
+const CA_VALIDITY: Duration = DAY.saturating_mul(3650);
+/// Validity of the serving certificate, which can be replaced at any start.
+const SERVING_VALIDITY: Duration = DAY.saturating_mul(365);
+/// Remaining validity below which a certificate is renewed.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
 
 /// The credentials of one server.
 pub(super) struct Identity {
-    authority: Pair,
-    serving: Pair,
-    admin: Pair,
+    authority: CertificateWithKey,
+    serving: CertificateWithKey,
+    admin: CertificateWithKey,
     token: String,
     signing_key: SigningKey,
     origin: Origin,
 }
 
-/// Where the credentials came from.
+/// Whether the credentials were loaded or created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    Found,
+    Loaded,
     Renewed,
-    /// The token was lost; kubeconfigs written before hold one that no longer works.
+    /// The token file was missing; the token in earlier kubeconfigs is no longer valid.
     NewToken,
-    Made,
+    Created,
 }
 
 impl Origin {
     pub(super) fn describe(self) -> &'static str {
         match self {
-            Self::Found => "CA, admin token and client certificate as before",
+            Self::Loaded => "CA, admin token and client certificate as before",
             Self::Renewed => "CA and admin token as before, certificates renewed",
             Self::NewToken => "CA as before, new admin token: the old one was missing",
-            Self::Made => "new CA, admin token and client certificate",
+            Self::Created => "new CA, admin token and client certificate",
         }
     }
 }
 
-/// Why there are no credentials.
+/// Why the credentials cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("cannot read or write {}", path.display())]
@@ -81,11 +81,11 @@ pub(super) enum Error {
     },
     #[error("{} is damaged", path.display())]
     DamagedKey { path: PathBuf, source: KeyError },
-    #[error("cannot make a certificate")]
+    #[error("cannot create a certificate")]
     Certificate(#[from] authority::Error),
     #[error("cannot use the certificates for TLS")]
     Tls(#[from] tls::Error),
-    #[error("the authorities of clients are refused")]
+    #[error("the client certificate authorities are invalid")]
     Clients(#[from] VerifierBuilderError),
 }
 
@@ -96,14 +96,14 @@ impl From<Error> for Failure {
             Error::File { .. } => (
                 "NT-UP-0005",
                 Exit::Refused,
-                "see that the folder and the files in it belong to you".to_owned(),
+                "check that the folder and its files belong to you".to_owned(),
             ),
             Error::Damaged { path, .. } => (
                 "NT-UP-0006",
                 Exit::Refused,
                 format!(
-                    "restore it, or remove the folder {} to have new credentials made; kubeconfigs \
-                     written before then stop working",
+                    "restore it, or remove the folder {} to create new credentials; existing \
+                     kubeconfigs become invalid",
                     path.parent().unwrap_or(path).display()
                 ),
             ),
@@ -111,15 +111,16 @@ impl From<Error> for Failure {
                 "NT-UP-0006",
                 Exit::Refused,
                 format!(
-                    "restore it, or remove {} to have a new key made; tokens of service accounts \
-                     made before then stop working",
+                    "restore it, or remove {} to create a new key; existing tokens of service \
+                     accounts become invalid",
                     path.display()
                 ),
             ),
             Error::Certificate(_) | Error::Tls(_) | Error::Clients(_) => (
                 "NT-UP-0007",
                 Exit::Failed,
-                "remove the folder identity in the data folder to have new ones made".to_owned(),
+                "remove the folder identity in the data folder to create new credentials"
+                    .to_owned(),
             ),
         };
         Self::new(code, exit, "cannot set up the credentials", &why).remedy(remedy)
@@ -127,18 +128,18 @@ impl From<Error> for Failure {
 }
 
 impl Identity {
-    /// Finds the credentials in `folder`, and makes what is missing or about to end; without a
-    /// folder, they live in memory alone. `names` are the hosts and addresses the serving
-    /// certificate has to hold.
+    /// Loads the credentials from `folder`, and creates what is missing or about to expire; without a
+    /// folder they exist in memory only. `names` are the hosts and addresses that the serving
+    /// certificate must cover.
     pub(super) fn load_or_create(
         folder: Option<&Path>,
         names: &[String],
         environment: &Environment,
     ) -> Result<Self, Error> {
-        Files::at(folder, environment.clock.now()).identity(names, environment)
+        IdentityFiles::at(folder, environment.clock.now()).identity(names, environment)
     }
 
-    /// The authority's certificate, PEM.
+    /// The certificate of the authority, PEM.
     pub(super) fn authority(&self) -> &str {
         self.authority.certificate()
     }
@@ -157,23 +158,27 @@ impl Identity {
         self.origin
     }
 
-    /// Signs tokens of service accounts.
+    /// The key that signs tokens of service accounts.
     pub(super) fn signing_key(&self) -> SigningKey {
         self.signing_key.clone()
     }
 
-    /// How the server speaks TLS, to clients of its own authority and of those that were given.
-    pub(super) fn tls(&self, given: &Given) -> Result<Arc<ServerConfig>, Error> {
-        Ok(tls::server(self.clients(given)?, &self.serving)?)
+    /// The TLS configuration of the server. It accepts client certificates of its own authority and of
+    /// the supplied ones.
+    pub(super) fn tls(&self, supplied: &SuppliedCredentials) -> Result<Arc<ServerConfig>, Error> {
+        Ok(tls::server(
+            self.client_authorities(supplied)?,
+            &self.serving,
+        )?)
     }
 
-    /// Knows the admin, and all who were given.
+    /// Authenticates the admin and the supplied users.
     pub(super) fn authenticator(
         &self,
-        given: &Given,
+        supplied: &SuppliedCredentials,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<dyn Authenticate>, Error> {
-        let mut tokens = given.tokens.clone();
+        let mut tokens = supplied.tokens.clone();
         let admin = User {
             name: ADMIN.0.to_owned(),
             groups: vec![ADMIN.1.to_owned()],
@@ -181,14 +186,17 @@ impl Identity {
         };
         tokens.add(&self.token, admin);
         Ok(Arc::new(Credentials {
-            certificates: Some(Certificates::signed_by(self.clients(given)?, clock)?),
+            certificates: Some(Certificates::signed_by(
+                self.client_authorities(supplied)?,
+                clock,
+            )?),
             tokens,
         }))
     }
 
-    /// The authorities whose certificates say who a client is.
-    fn clients(&self, given: &Given) -> Result<RootCertStore, Error> {
-        let mut roots = given.authorities.clone();
+    /// The authorities that sign client certificates.
+    fn client_authorities(&self, supplied: &SuppliedCredentials) -> Result<RootCertStore, Error> {
+        let mut roots = supplied.authorities.clone();
         let own = self.authority.certificate_der()?;
         roots.add(own).map_err(tls::Error::Refused)?;
         Ok(roots)

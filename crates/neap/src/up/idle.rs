@@ -1,10 +1,9 @@
-//! Services that sleep, in `neap up`: an operator and a resolver in this process, as a cluster has them
-//! in pods. They speak to each other over sockets and show each other tokens, as they do there.
+//! Services that sleep, in `neap up`: an operator and a resolver in this process. As in a cluster, they call each
+//! other over sockets and authenticate with tokens.
 
-mod home;
+mod installed_objects;
 
 use std::{
-    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -12,28 +11,21 @@ use std::{
 
 use http::HeaderName;
 use neap_idle::{
-    operator::{self, settings::Places},
-    resolver::{
-        drain,
-        http::Naming,
-        lanes::Threads,
-        net,
-        open::{self, Sockets},
-        routes::Defaults,
-    },
-    service::facts::Patience,
-    trigger,
+    elasti_service::facts::Timeouts,
+    operator::OperatorOptions,
+    options::Installation,
+    resolver::{ResolverOptions, Sockets, drain::DrainTimeouts, http::HostRouting, net},
 };
 use neap_kit::{
-    manager::{Health, Service},
-    site::Site,
+    context::Context,
+    manager::{Component, Health},
 };
 use neap_world::node::address::Block;
 use tokio::net::TcpListener;
 
 use crate::exit::{Exit, Failure};
 
-/// Where both of them are, and what they are called there: as the manifests of deploy/idle have it.
+/// The names of the installation, as in the manifests of deploy/idle.
 const NAMESPACE: &str = "elasti";
 const RESOLVER: &str = "elasti-resolver";
 const RESOLVER_SERVICE: &str = "elasti-resolver-service";
@@ -41,27 +33,27 @@ const OPERATOR: &str = "elasti-operator-controller-manager";
 const OPERATOR_SERVICE: &str = "elasti-operator-controller-service";
 const INTERNAL: u16 = 8013;
 const SHARED: u16 = 8012;
-/// Names a service on the shared port, as the chart has it.
+/// The header that names a service on the shared port, as in the chart.
 const HEADER: HeaderName = HeaderName::from_static("x-envoy-decorator-operation");
 
-/// Triggers are asked so often. There is one resolver, near by, so it costs next to nothing.
-const POLL: Duration = Duration::from_secs(5);
-/// Pods here have four seconds to end, so whoever is held has less.
-const DRAIN: drain::Patience = drain::Patience {
-    lag: Duration::ZERO,
-    held: Duration::from_secs(1),
-    rest: Duration::from_secs(1),
+/// The time between two polls of triggers. There is one resolver in the same process, so a poll is cheap.
+const POLLING_INTERVAL: Duration = Duration::from_secs(5);
+/// Pods here have four seconds to end, so held requests have less.
+const DRAIN: DrainTimeouts = DrainTimeouts {
+    data_plane_lag: Duration::ZERO,
+    held_requests: Duration::from_secs(1),
+    in_flight: Duration::from_secs(1),
 };
 
-/// The services of both, with their tokens in `folder`, and what keeps their objects.
-pub(super) fn services(
-    site: &Site,
+/// The components of both, with their tokens in `folder`, and the one that maintains their objects.
+pub(super) fn components(
+    context: &Context,
     block: Block,
     folder: &Path,
     health: Health,
-) -> Result<Vec<Service>, Failure> {
+) -> Result<Vec<Component>, Failure> {
     let (resolver_host, operator_host) = hosts(block);
-    let home = home::Home {
+    let objects = installed_objects::InstalledObjects {
         resolver: resolver_host,
         tokens: folder.to_owned(),
     };
@@ -69,17 +61,17 @@ pub(super) fn services(
         internal: bind(resolver_host, INTERNAL)?,
         shared: bind(resolver_host, SHARED)?,
     };
-    let asked = bind(operator_host, INTERNAL)?;
+    let operator_socket = bind(operator_host, INTERNAL)?;
     let resolver = resolver(resolver_host, operator_host, token(folder, RESOLVER));
     let operator = operator(token(folder, OPERATOR));
-    let (mut services, _) = operator::run::services(site, asked, &operator).map_err(ended)?;
-    let (others, _) = open::services(site, sockets, health, &resolver).map_err(ended)?;
-    services.extend(others);
-    services.push(home.service(site));
-    Ok(services)
+    let operator = (operator_socket, &operator);
+    let components = neap_idle::components(context, health, operator, (sockets, &resolver));
+    let mut components = components.map_err(setup_failed)?;
+    components.push(objects.component(context));
+    Ok(components)
 }
 
-/// Addresses of the block that no pod gets: the one after the node's, and the next.
+/// Two addresses of the block that no pod gets: those after the node's.
 fn hosts(block: Block) -> (IpAddr, IpAddr) {
     let node = u32::from(block.node());
     let after = |count| IpAddr::V4(Ipv4Addr::from(node + count));
@@ -90,8 +82,8 @@ fn token(folder: &Path, account: &str) -> PathBuf {
     folder.join(format!("{account}.token"))
 }
 
-fn places() -> Places {
-    Places {
+fn installation() -> Installation {
+    Installation {
         resolver_namespace: NAMESPACE.to_owned(),
         resolver_deployment: RESOLVER.to_owned(),
         resolver_service: RESOLVER_SERVICE.to_owned(),
@@ -106,39 +98,30 @@ fn places() -> Places {
     }
 }
 
-fn operator(token: PathBuf) -> operator::run::Options {
-    operator::run::Options {
-        places: places(),
-        polling_interval: POLL,
-        prometheus: trigger::Defaults::default(),
-        resolver_ports: 20_000..=29_999,
-        // The data plane is one process, so once it was seen to follow, all of it has.
-        patience: Patience {
+fn operator(token: PathBuf) -> OperatorOptions {
+    OperatorOptions {
+        polling_interval: POLLING_INTERVAL,
+        // The data plane is one process, so a proof covers all of it.
+        timeouts: Timeouts {
             grace: Duration::from_secs(1),
-            ..Patience::default()
+            ..Timeouts::default()
         },
-        open: false,
-        token: Some(token),
-        seed: 0,
+        token_file: Some(token),
+        ..OperatorOptions::new(installation())
     }
 }
 
-fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> open::Options {
-    open::Options {
-        places: places(),
-        operator: SocketAddr::new(operator, INTERNAL).to_string(),
-        host: Some(host),
-        namespaces: BTreeSet::new(),
-        defaults: Defaults::default(),
-        naming: Naming {
+fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> ResolverOptions {
+    let operator_address = SocketAddr::new(operator, INTERNAL).to_string();
+    ResolverOptions {
+        listen_host: Some(host),
+        host_routing: HostRouting {
             header: Some(HEADER),
-            ..Naming::default()
+            ..HostRouting::default()
         },
-        patience: DRAIN,
-        open: false,
-        token: Some(token),
-        unbounded_metrics: false,
-        threads: Threads::default(),
+        drain: DRAIN,
+        token_file: Some(token),
+        ..ResolverOptions::new(installation(), operator_address)
     }
 }
 
@@ -150,8 +133,8 @@ fn bind(host: IpAddr, port: u16) -> Result<TcpListener, Failure> {
     })
 }
 
-fn ended(error: neap_kit::watch::Ended) -> Failure {
-    let what = "services that sleep cannot be looked after";
+fn setup_failed(error: neap_kit::watch::WatchesStopped) -> Failure {
+    let what = "operator and resolver of sleeping services cannot be set up";
     Failure::new("NT-IDLE-0005", Exit::Failed, what, &error.to_string())
         .remedy("start it again; with -vv the log says more")
 }

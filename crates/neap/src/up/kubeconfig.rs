@@ -1,6 +1,6 @@
-//! The kubeconfig: what kubectl and every client needs to reach the server as the admin.
+//! Writes the kubeconfig with which clients connect as the admin.
 //!
-//! The invariant: no file is replaced that `neap up` did not write, and `~/.kube/config` never.
+//! Invariant: only files that `neap up` wrote are replaced, and `~/.kube/config` is never written.
 
 use std::{
     io,
@@ -12,19 +12,19 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{identity::Identity, private};
 use crate::exit::{Exit, Failure, chain};
 
-/// The first line tells our files from others'.
+/// The first line, which identifies files that `neap up` wrote.
 const MARK: &str = "# Written by `neap up`, which replaces this file at every start.";
 
-/// Why a file is not written.
+/// Why the file is not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("neap never writes the kubeconfig of your other clusters")]
     Users { path: PathBuf },
-    #[error("the file is there already and neap did not write it")]
+    #[error("the file exists and was not written by neap")]
     Foreign { path: PathBuf },
-    #[error("there is no folder {}", folder.display())]
+    #[error("the folder {} does not exist", folder.display())]
     NoFolder { path: PathBuf, folder: PathBuf },
-    #[error("it cannot be written")]
+    #[error("cannot write it")]
     File { path: PathBuf, source: io::Error },
 }
 
@@ -36,12 +36,12 @@ impl From<Error> for Failure {
         | Error::File { path, .. }) = &error;
         let what = format!("cannot write the kubeconfig {}", path.display());
         Self::new("NT-UP-0008", Exit::Refused, &what, &chain(&error))
-            .remedy("name another file: neap up --kubeconfig ./neap.kubeconfig")
+            .remedy("choose another file: neap up --kubeconfig ./neap.kubeconfig")
     }
 }
 
-/// The file as an absolute path, if it may be written.
-pub(super) fn accept(file: &Path) -> Result<PathBuf, Error> {
+/// Returns the absolute path of the file, if it may be written.
+pub(super) fn check_path(file: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(file).map_err(|source| Error::File {
         path: file.to_owned(),
         source,
@@ -63,7 +63,7 @@ pub(super) fn accept(file: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether both name one file, though their folders may be spelled differently.
+/// Whether both paths name the same file, for example through a symbolic link.
 fn same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
         let folder = path.parent()?.canonicalize().ok()?;
@@ -80,8 +80,9 @@ pub(super) fn write(path: &Path, url: &str, identity: &Identity) -> Result<(), E
     })
 }
 
-/// Every value is base64 or made of characters that YAML takes as they are. Token and certificate
-/// are apart: with both, `kubectl --token` would go on as the admin, for a certificate goes first.
+/// Every value is base64 or needs no YAML escaping. Token and certificate belong to different users: if
+/// one user had both, `kubectl --token` would still authenticate with the certificate, which takes
+/// precedence.
 fn text(url: &str, identity: &Identity) -> String {
     let authority = STANDARD.encode(identity.authority());
     let (certificate, key) = identity.admin();
@@ -120,14 +121,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_file_is_refused_and_our_own_replaced() {
+    fn foreign_file_is_refused_and_own_file_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
-        assert!(accept(&path).is_ok());
+        assert!(check_path(&path).is_ok());
         std::fs::write(&path, "apiVersion: v1\n").unwrap();
-        assert!(matches!(accept(&path), Err(Error::Foreign { .. })));
+        assert!(matches!(check_path(&path), Err(Error::Foreign { .. })));
         std::fs::write(&path, format!("{MARK}\napiVersion: v1\n")).unwrap();
-        assert!(accept(&path).is_ok());
+        assert!(check_path(&path).is_ok());
     }
 
     #[test]
@@ -135,13 +136,13 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let missing = parent.path().join("missing");
         assert!(matches!(
-            accept(&missing.join("config")),
+            check_path(&missing.join("config")),
             Err(Error::NoFolder { folder, .. }) if folder == missing
         ));
     }
 
     #[test]
-    fn one_file_is_known_under_two_spellings() {
+    fn one_file_is_recognized_under_two_paths() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         std::fs::create_dir(path.join("kube")).unwrap();

@@ -1,4 +1,4 @@
-//! What connections may take of the system: files, and memory for what is on its way.
+//! Limits of connections: open files and socket buffers.
 
 use std::os::fd::AsFd;
 
@@ -7,12 +7,12 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// What the system keeps of an answer that a client has not taken. It would keep megabytes, which
-/// a thousand clients who never read turn into all that it has for connections.
-const UNTAKEN: usize = 256 << 10;
+/// Send buffer of a connection. The default of the operating system is megabytes; a thousand clients
+/// that never read would exhaust the socket memory.
+const SEND_BUFFER_BYTES: usize = 256 << 10;
 
-/// Takes as many as the system grants. What is granted without asking is made for programs that
-/// cannot have many, which does not hold for this one.
+/// Raises the soft limit on open files to the hard limit. The soft limit is low for the sake of programs
+/// that use `select`, which this one does not.
 pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -20,13 +20,13 @@ pub(crate) fn raise_open_files() {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::debug!(%error, "the limit of open files stays as it is");
+        tracing::debug!(%error, "cannot raise the limit on open files");
     }
 }
 
-/// Connections that are accepted by `listener` keep little that was not taken.
+/// Bounds the send buffers of the connections that `listener` accepts.
 pub(super) fn bound_send_buffers(listener: impl AsFd) {
-    if let Err(error) = set_socket_send_buffer_size(listener, UNTAKEN) {
-        tracing::debug!(%error, "the send buffers stay as they are");
+    if let Err(error) = set_socket_send_buffer_size(listener, SEND_BUFFER_BYTES) {
+        tracing::debug!(%error, "cannot bound the send buffers");
     }
 }

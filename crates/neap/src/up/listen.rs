@@ -1,4 +1,4 @@
-//! Where to listen: reading it, binding it, and the names under which it is then reached.
+//! The listen address: parsing, binding, and the names under which clients reach it.
 
 use std::{
     fmt, io,
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::exit::{Exit, Failure};
 
 const DEFAULT_PORT: u16 = 6443;
-/// Under these a server is known to its own pods, whatever its address.
+/// The names under which pods reach the server, whatever its address.
 const SERVICE_NAMES: [&str; 4] = [
     "kubernetes",
     "kubernetes.default",
@@ -19,12 +19,12 @@ const SERVICE_NAMES: [&str; 4] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A host and a port to listen on, as the user wrote it.
+/// Host and port to listen on, as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listen {
     /// A name, or an address without brackets.
     host: String,
-    /// 0 for any free one.
+    /// 0 for any free port.
     port: u16,
 }
 
@@ -43,14 +43,14 @@ impl fmt::Display for Listen {
     }
 }
 
-/// Why a text is no place to listen.
+/// Why a text is not a listen address.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ParseError {
-    #[error("no host before the port; write 127.0.0.1:6443, or 0.0.0.0:6443 for every address")]
+    #[error("no host before the port; write 127.0.0.1:6443, or 0.0.0.0:6443 for all addresses")]
     NoHost,
-    #[error("{0:?} is no port; a port is a number from 0 to 65535")]
+    #[error("{0:?} is not a port; a port is a number from 0 to 65535")]
     BadPort(String),
-    #[error("{0:?} is no host name or address; write HOST:PORT, and [ADDRESS]:PORT for IPv6")]
+    #[error("{0:?} is not a host name or address; write HOST:PORT, or [ADDRESS]:PORT for IPv6")]
     BadHost(String),
 }
 
@@ -70,7 +70,7 @@ impl FromStr for Listen {
         if !is_host(host) {
             return Err(ParseError::BadHost(host.to_owned()));
         }
-        // An address has many spellings, and certificates know one.
+        // Normalized, because an address has several spellings and the certificate contains one.
         let address = host.parse::<IpAddr>();
         Ok(Self {
             host: address.map_or_else(|_| host.to_owned(), |ip| ip.to_string()),
@@ -136,28 +136,28 @@ impl Listen {
         let (code, why, remedy) = match error.kind() {
             io::ErrorKind::AddrInUse => (
                 "NT-UP-0001",
-                "another process has the port".to_owned(),
+                "another process uses the port".to_owned(),
                 format!(
-                    "stop that process, or pick a free port: neap up --listen {}:0",
+                    "stop that process, or use a free port: neap up --listen {}:0",
                     bracketed(&self.host)
                 ),
             ),
             io::ErrorKind::PermissionDenied => (
                 "NT-UP-0002",
                 why,
-                "ports below 1024 need privileges; pick one above, such as 6443".to_owned(),
+                "ports below 1024 need privileges; use a higher one, such as 6443".to_owned(),
             ),
             _ => (
                 "NT-UP-0002",
                 why,
-                "name an address of this machine, such as --listen 127.0.0.1:6443".to_owned(),
+                "use an address of this machine, such as --listen 127.0.0.1:6443".to_owned(),
             ),
         };
         Failure::new(code, Exit::Refused, &what, &why).remedy(remedy)
     }
 }
 
-/// Where the server really listens.
+/// The address that the server is bound to.
 #[derive(Debug)]
 pub(super) struct Address {
     host: String,
@@ -165,17 +165,17 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// What a client on this machine connects to.
+    /// The URL for clients on this machine.
     pub(super) fn url(&self) -> String {
         format!("https://{}", self.host_and_port())
     }
 
-    /// The same without a scheme.
+    /// The URL without its scheme.
     pub(super) fn host_and_port(&self) -> String {
         format!("{}:{}", bracketed(&self.client_host()), self.local.port())
     }
 
-    /// The host alone.
+    /// The host for clients on this machine.
     pub(super) fn client_host(&self) -> String {
         match self.local.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
@@ -184,18 +184,18 @@ impl Address {
         }
     }
 
-    /// The port, chosen by the system if none was asked for.
+    /// The port, chosen by the operating system if the user passed 0.
     pub(super) fn port(&self) -> u16 {
         self.local.port()
     }
 
-    /// Whether more than this machine can connect.
+    /// Whether other machines can connect.
     pub(super) fn reachable_from_outside(&self) -> bool {
         !self.local.ip().is_loopback()
     }
 
-    /// Every name and address the serving certificate has to hold; `service` is the address of the
-    /// server's own Service.
+    /// The names and addresses that the serving certificate must cover; `service` is the cluster IP of
+    /// the Service `kubernetes`.
     pub(super) fn certificate_names(&self, service: Ipv4Addr) -> Vec<String> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".into(), "::1".into()];
         names.extend(SERVICE_NAMES.map(str::to_owned));

@@ -1,6 +1,6 @@
 //! Files and folders that only their owner may read.
 //!
-//! A file is replaced as a whole or not at all: a reader, or a crash, never meets half of one.
+//! A file is replaced atomically: neither a reader nor a crash sees a partial file.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -9,18 +9,18 @@ use std::{
     path::Path,
 };
 
-/// Makes the folder and its parents, for the owner alone, if they are not there.
+/// Creates the folder and its parents with mode 0700, if they do not exist.
 pub(super) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Replaces the file.
+/// Replaces the file atomically.
 pub(super) fn write(path: &Path, contents: &str) -> io::Result<()> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // A temporary file is made with mode 0600, and keeps it when it is renamed.
+    // The temporary file is created with mode 0600 and keeps it when it is renamed.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(contents.as_bytes())?;
     file.as_file().sync_all()?;
@@ -28,7 +28,7 @@ pub(super) fn write(path: &Path, contents: &str) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The file's text; `None` if there is no such file.
+/// Reads the file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_file_becomes_private_when_replaced() {
+    fn world_readable_file_becomes_private_when_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         fs::write(&path, "old").unwrap();

@@ -1,4 +1,4 @@
-//! A `neap up` at work, and how it ends.
+//! A running `neap up`, and its shutdown.
 
 use std::{convert::Infallible, fs, io, sync::Arc, time::Duration};
 
@@ -7,18 +7,18 @@ use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{server::Server, signals::Signals, stages::Stages, world::World};
+use super::{server::Server, signals::Signals, transcript::Transcript, world::World};
 use crate::{
-    environment::{Death, Deaths},
+    environment::{TaskPanic, TaskPanics},
     exit::{Exit, Failure},
     logging,
 };
 
-/// How long stopping may take after the pods have ended: requests under way, which the server gives
-/// less than this, and the last sync of the store.
-const DRAIN: Duration = Duration::from_secs(10);
+/// Bounds the shutdown of the API server after the pods have ended: requests in flight, for which the
+/// server itself allows less, and the last sync of the store.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server that is ready to answer.
+/// A server that is ready to serve.
 pub(super) struct Running {
     pub(super) server: Server,
     pub(super) world: Option<World>,
@@ -27,62 +27,65 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Answers and turns until a signal; then ends the pods, and after them the API: programs in pods
-    /// may ask it until their end.
+    /// Serves until a signal arrives; then stops the pods and after them the API server, because programs
+    /// in pods may use it until they end.
     pub(super) async fn until_stopped(
         self,
         signals: &mut Signals,
-        deaths: &mut Deaths,
-        stages: &mut Stages,
+        panics: &mut TaskPanics,
+        transcript: &mut Transcript,
     ) -> Result<(), Failure> {
-        let (world_ends, stop) = (CancellationToken::new(), CancellationToken::new());
+        let (stop_world, stop) = (CancellationToken::new(), CancellationToken::new());
         let stopped = stop.clone().cancelled_owned();
         let serving = self.server.serve(self.listener, self.tls, stopped);
-        let turning = turn(self.world, world_ends.clone());
-        tokio::pin!(serving, turning);
+        let world_running = run_world(self.world, stop_world.clone());
+        tokio::pin!(serving, world_running);
         tokio::select! {
             result = &mut serving => return Err(ended(result)),
-            result = &mut turning => return result,
-            death = deaths.next() => return Err(died(&death)),
-            () = signals.next() => world_ends.cancel(),
+            result = &mut world_running => return result,
+            panicked = panics.next() => return Err(task_panicked(&panicked)),
+            () = signals.next() => stop_world.cancel(),
         }
-        if logging::apart() {
+        if logging::separate_from_stdout() {
             tracing::info!("stopping");
         }
         let ending = async {
-            let turned = tokio::select! {
-                turned = &mut turning => turned,
+            let world_result = tokio::select! {
+                world_result = &mut world_running => world_result,
                 result = &mut serving => return Err(ended(result)),
             };
             stop.cancel();
-            if tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
-                tracing::warn!("the server did not stop in time and was cut off");
+            if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut serving)
+                .await
+                .is_err()
+            {
+                tracing::warn!("the server did not stop in time and was aborted");
             }
-            turned
+            world_result
         };
         tokio::select! {
             ended = ending => ended,
-            () = signals.again() => Err(interrupted()),
-            never = tell(stages) => match never {},
+            () = signals.next_distinct() => Err(interrupted()),
+            never = report_waiting(transcript) => match never {},
         }
     }
 }
 
-/// Tells how many containers still run, for as long as some do.
-async fn tell(stages: &mut Stages) -> Infallible {
-    let mut again = false;
+/// Prints the number of containers that still run, until none does.
+async fn report_waiting(transcript: &mut Transcript) -> Infallible {
+    let mut reported = false;
     loop {
         let containers = containers();
         if containers > 0 {
-            stages.stopping(containers, again);
-            again = true;
+            transcript.stopping(containers, reported);
+            reported = true;
         }
-        stages.moment().await;
+        transcript.wait_report_interval().await;
     }
 }
 
-/// How many there are: each has a launcher, which a thread of its own has started. Commands beside
-/// them, such as probes, have launchers too, and threads of another name.
+/// Counts the containers. Each has a launcher process, a child of a thread with a known name; commands
+/// such as probes have launchers too, but their threads have another name.
 fn containers() -> usize {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     let threads = threads.flatten().filter(|thread| {
@@ -96,7 +99,7 @@ fn containers() -> usize {
     children.sum()
 }
 
-async fn turn(world: Option<World>, stop: CancellationToken) -> Result<(), Failure> {
+async fn run_world(world: Option<World>, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(world) = world {
         return world.run(stop).await;
     }
@@ -106,28 +109,28 @@ async fn turn(world: Option<World>, stop: CancellationToken) -> Result<(), Failu
 
 fn ended(result: io::Result<()>) -> Failure {
     let why = match result {
-        Ok(()) => "it stopped accepting connections without being told to".to_owned(),
+        Ok(()) => "it stopped accepting connections unexpectedly".to_owned(),
         Err(error) => error.to_string(),
     };
-    Failure::new("NT-UP-0011", Exit::Failed, "the server ended", &why)
-        .remedy("start it again; with -vv the log says more")
+    Failure::new("NT-UP-0011", Exit::Failed, "the server stopped", &why)
+        .remedy("start it again; -vv logs details")
 }
 
-fn died(death: &Death) -> Failure {
+fn task_panicked(panicked: &TaskPanic) -> Failure {
     Failure::new(
         "NT-UP-0012",
         Exit::Failed,
-        &format!("the background task {:?} died", death.name),
-        &death.cause,
+        &format!("the background task {:?} panicked", panicked.name),
+        &panicked.cause,
     )
-    .remedy("this is a defect: please report it with the log; data acknowledged so far is safe")
+    .remedy("this is a bug: please report it with the log; acknowledged writes are safe")
 }
 
 fn interrupted() -> Failure {
     Failure::new(
         "NT-UP-0013",
         Exit::Interrupted,
-        "stopped at once",
-        "a second signal arrived before everything had ended; containers that still ran were killed",
+        "stopped immediately",
+        "a second signal arrived during the shutdown; containers that still ran were killed",
     )
 }

@@ -1,4 +1,4 @@
-//! The node's containers, as the API server asks for them.
+//! Gives the API server access to the containers of the node: logs, exec, ports and usage.
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -12,23 +12,23 @@ use neap_world::node::{Access, access, process::Streams};
 use parking_lot::RwLock;
 use serde_json::Value;
 
-/// Runs pods once a node does.
+/// The node of this process, once it runs.
 #[derive(Debug, Default)]
-pub(crate) struct Containers(RwLock<Option<Access>>);
+pub(crate) struct NodeRuntime(RwLock<Option<Access>>);
 
-impl Containers {
-    /// A node has begun its work. The server is there before it, because the node needs it.
-    pub(crate) fn follow(&self, access: Access) {
+impl NodeRuntime {
+    /// Sets the node. The API server starts before it, because the node is its client.
+    pub(crate) fn set_node(&self, access: Access) {
         *self.0.write() = Some(access);
     }
 
     fn access(&self) -> Result<Access> {
         let access = self.0.read().clone();
-        access.ok_or_else(|| ApiError::bad_request("no node runs pods here yet"))
+        access.ok_or_else(|| ApiError::bad_request("no node is running yet"))
     }
 }
 
-impl PodRuntime for Containers {
+impl PodRuntime for NodeRuntime {
     fn log(&self, pod: Value, options: LogOptions) -> BoxFuture<Result<BoxStream<'static, Bytes>>> {
         let access = self.access();
         Box::pin(async move {
@@ -113,7 +113,8 @@ fn usage(of: access::Usage) -> runtime::Usage {
     }
 }
 
-/// What a kubelet refuses is a bad request to the server's client, too.
+/// Maps the errors of the node as a kube-apiserver maps those of a kubelet: a refusal becomes a bad
+/// request.
 fn refusal(error: access::Error) -> ApiError {
     match error {
         access::Error::Machine(error) => ApiError::internal(error.to_string()),

@@ -1,6 +1,6 @@
-//! The API server as `neap up` sees it: opened, then served until told to stop.
+//! Opens and serves the API server.
 //!
-//! The only file of this crate that knows how the server is made.
+//! The only module of this crate that constructs `Pocket`.
 
 use std::{future::Future, io, net::Ipv4Addr, path::PathBuf, sync::Arc};
 
@@ -18,29 +18,29 @@ use tokio::net::TcpListener;
 
 use crate::exit::{Exit, Failure, chain};
 
-/// What a server is made of beside its surroundings.
-pub(super) struct Plan {
-    /// The folder of the store; in memory if there is none.
+/// The configuration of the server.
+pub(super) struct ServerOptions {
+    /// The folder of the store; `None` keeps it in memory.
     pub(super) store: Option<PathBuf>,
-    /// Decides who sent a request.
+    /// Authenticates requests.
     pub(super) authenticator: Arc<dyn Authenticate>,
-    /// Whether one who shows nothing is let in, as nobody in particular.
+    /// Whether requests without credentials are accepted as system:anonymous.
     pub(super) anonymous: bool,
     /// Signs tokens of service accounts.
     pub(super) signing_key: SigningKey,
-    /// The certificate authority that namespaces are told of, in PEM.
+    /// The certificate authority that is published in every namespace, PEM.
     pub(super) root_ca: String,
-    /// Where the server listens.
+    /// The port that the server listens on.
     pub(super) port: u16,
-    /// Where clients find it.
+    /// Host and port for clients.
     pub(super) advertised: String,
-    /// Where services get their addresses: the first, and how long the prefix is.
+    /// The network of the cluster IPs: first address and prefix length.
     pub(super) service_range: (Ipv4Addr, u8),
-    /// Runs pods, if anything does.
+    /// Access to the containers of the node, if there is one.
     pub(super) runtime: Option<Arc<dyn PodRuntime>>,
 }
 
-/// The server.
+/// An open API server.
 pub(super) struct Server {
     pocket: Pocket,
     authenticator: Arc<dyn Authenticate>,
@@ -48,25 +48,28 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Opens the store and makes what every cluster has.
-    pub(super) async fn open(environment: Environment, plan: Plan) -> Result<Self, Failure> {
-        let storage = match plan.store {
+    /// Opens the store and creates the objects that every cluster has.
+    pub(super) async fn open(
+        environment: Environment,
+        config: ServerOptions,
+    ) -> Result<Self, Failure> {
+        let storage = match config.store {
             Some(folder) => Storage::Folder(folder),
-            // A store in memory begins anew, but clients compare revisions across restarts: one
-            // that grows with time never goes back.
+            // A store in memory starts empty, but clients compare resource versions across restarts; a
+            // first revision derived from the time never decreases.
             None => Storage::Memory(environment.clock.now().as_millisecond().unsigned_abs()),
         };
         let options = Options {
             storage,
-            root_ca: Some(plan.root_ca),
-            signing_key: Some(plan.signing_key),
-            port: plan.port,
-            advertised: Some(plan.advertised),
-            runtime: plan.runtime,
+            root_ca: Some(config.root_ca),
+            signing_key: Some(config.signing_key),
+            port: config.port,
+            advertised: Some(config.advertised),
+            runtime: config.runtime,
             settings: Settings {
-                // Pods are local processes here, so their addresses are loopback ones.
+                // Pods are local processes, so their addresses are loopback addresses.
                 loopback_endpoints: true,
-                service_range: plan.service_range,
+                service_range: config.service_range,
                 ..Settings::default()
             },
             ..Options::new(environment)
@@ -76,17 +79,17 @@ impl Server {
             .map_err(|error| refusal(&error))?;
         Ok(Self {
             pocket,
-            authenticator: plan.authenticator,
-            anonymous: plan.anonymous,
+            authenticator: config.authenticator,
+            anonymous: config.anonymous,
         })
     }
 
-    /// A client that needs no socket and may do everything.
+    /// An in-process client that bypasses authentication and authorization.
     pub(super) fn client(&self) -> Client {
         Client::new(self.pocket.service(), "default")
     }
 
-    /// Answers requests until `stop` resolves and those under way have ended.
+    /// Serves requests until `stop` resolves and the requests in flight have ended.
     pub(super) async fn serve(
         self,
         listener: TcpListener,
@@ -96,11 +99,10 @@ impl Server {
         let service = self.pocket.service().authenticated_by(self.authenticator);
         let service = service.with_anonymous(self.anonymous);
         let served = wire::serve(listener, tls, service, stop).await;
-        // The last sync may take its time; waiting for it must not keep a second signal from being
-        // heard.
+        // The last sync may be slow; it must not block the handling of a second signal.
         let pocket = self.pocket;
         if let Err(error) = tokio::task::spawn_blocking(move || pocket.close()).await {
-            tracing::error!(%error, "the store was not closed in order");
+            tracing::error!(%error, "the store was not closed cleanly");
         }
         served
     }
@@ -110,8 +112,8 @@ fn refusal(error: &Error) -> Failure {
     Failure::new(
         "NT-UP-0014",
         Exit::Refused,
-        "the store cannot be opened",
+        "cannot open the store",
         &chain(error),
     )
-    .remedy("follow the advice above, or start with another --data folder")
+    .remedy("follow the advice above, or use another --data folder")
 }

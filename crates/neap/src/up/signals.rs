@@ -1,4 +1,4 @@
-//! The signals that mean "stop": Ctrl-C, SIGTERM, and the terminal going away.
+//! The signals that stop the process: SIGINT, SIGTERM and SIGHUP.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Exit, Failure};
 
-/// Signals that come within this time are the same one.
-const ECHO: Duration = Duration::from_millis(300);
+/// Signals within this time of the first count as duplicates of it.
+const DUPLICATE_WINDOW: Duration = Duration::from_millis(300);
 
-/// Listens from the moment it is made, so no signal is lost before somebody waits for it.
+/// Receives signals from its creation on, so that none is lost before the first wait.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -26,7 +26,7 @@ impl Signals {
                     "cannot listen for signals",
                     &error.to_string(),
                 )
-                .remedy("look at the limit on open files: ulimit -n")
+                .remedy("check the limit on open files: ulimit -n")
             })
         };
         Ok(Self {
@@ -36,15 +36,15 @@ impl Signals {
         })
     }
 
-    /// Resolves at the next signal after the one that was just heard. `timeout` and terminals send
-    /// one to the process and another to its group, in the same moment: that is one wish.
-    pub(crate) async fn again(&mut self) {
-        let echoes = async {
+    /// Resolves at the next signal that is not a duplicate of the one just received. `timeout` and
+    /// terminals signal both the process and its process group, which counts once.
+    pub(crate) async fn next_distinct(&mut self) {
+        let duplicates = async {
             loop {
                 self.next().await;
             }
         };
-        let _: Result<(), _> = tokio::time::timeout(ECHO, echoes).await;
+        let _: Result<(), _> = tokio::time::timeout(DUPLICATE_WINDOW, duplicates).await;
         self.next().await;
     }
 

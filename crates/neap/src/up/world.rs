@@ -1,6 +1,6 @@
-//! The small world around the API of `neap up`: a node that runs pods, and the controllers.
+//! The node and the controllers of `neap up`.
 //!
-//! All of it works through the API as any client would; it only saves itself the socket.
+//! They use the API as any client does, but in process, without a socket.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,10 @@ use std::{
 use kube::Client;
 use neap_kit::{
     clock::Clock,
+    context::Context,
     lease::Leadership,
-    manager::{self, Manager, Service},
-    site::Site,
-    watch::{Ended, Watches},
+    manager::{self, Component, Manager},
+    watch::{Watches, WatchesStopped},
 };
 use neap_world::{
     node::{self, Access, image::Images, register::Machine},
@@ -23,48 +23,48 @@ use neap_world::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{audit::Noted, block::Claim, idle, listen::Address, private};
+use super::{address_block::BlockClaim, audit::AuditedProcess, idle, listen::Address, private};
 use crate::{
     cli::UpOptions,
     exit::{Exit, Failure, chain},
     version,
 };
 
-/// What the one node is called.
-const NODE: &str = "neap";
-/// How long pods have to end when everything does.
-const GRACE: Duration = Duration::from_secs(8);
+/// The name of the node.
+const NODE_NAME: &str = "neap";
+/// Bounds the time that pods get to stop when `neap up` stops.
+const POD_STOP_GRACE: Duration = Duration::from_secs(8);
 
-/// What the world is made of.
-pub(super) struct Plan {
+/// The configuration of node and controllers.
+pub(super) struct WorldOptions {
     images: Images,
     launcher: PathBuf,
     lag: Duration,
     without_idle: bool,
 }
 
-impl Plan {
-    /// Reads what the user named.
+impl WorldOptions {
+    /// Reads the image table and finds the launcher.
     pub(super) fn read(options: &UpOptions) -> Result<Self, Failure> {
         let launcher = std::env::current_exe().map_err(|error| {
             Failure::new(
                 "NT-UP-0021",
                 Exit::Failed,
-                "cannot find the program neap itself, which starts containers",
+                "cannot find the executable of neap, which starts containers",
                 &error.to_string(),
             )
-            .remedy("start neap by its full path, or run the API alone: neap up --bare")
+            .remedy("start neap by its full path, or run only the API server: neap up --bare")
         })?;
-        let mut images = Images::usual(&launcher);
+        let mut images = Images::builtin(&launcher);
         if let Some(file) = &options.images {
             images = images.with_file(file).map_err(|error| {
                 Failure::new(
                     "NT-UP-0022",
                     Exit::Refused,
-                    "the image table cannot be used",
+                    "cannot use the image table",
                     &chain(&error),
                 )
-                .remedy("correct the file; docs/node.md shows one")
+                .remedy("correct the file; docs/platform/node.md has an example")
             })?;
         }
         Ok(Self {
@@ -76,112 +76,114 @@ impl Plan {
     }
 }
 
-/// The world, ready to turn.
+/// Node and controllers, ready to run.
 pub(super) struct World {
     manager: Manager,
-    /// The way to its containers.
+    /// Access to the containers of the node.
     pub(super) access: Access,
-    /// Why containers have no rooms of their own, if they have none.
-    pub(super) cramped: Option<String>,
+    /// Why containers have no namespaces of their own, if they have none.
+    pub(super) isolation_refused: Option<String>,
 }
 
 impl World {
-    /// Everything that a cluster has beside its API, with the node's files in `folder`.
+    /// Builds node and controllers; the node stores its files in `folder`.
     pub(super) fn build(
         client: Client,
-        plan: Plan,
-        claim: Claim,
-        noted: Noted,
+        options: WorldOptions,
+        claim: BlockClaim,
+        audited: AuditedProcess,
         address: &Address,
         folder: &Path,
     ) -> Result<Self, Failure> {
-        let (cramped, own_proc) = rooms(&plan.launcher, folder);
-        let as_root = cramped.is_none() && node::trial::as_root(&plan.launcher, folder).is_ok();
-        let Claim { block, socket } = claim;
-        let options = node::Options {
-            name: NODE.to_owned(),
+        let (isolation_refused, own_proc) = probe_isolation(&options.launcher, folder);
+        let as_root = isolation_refused.is_none()
+            && node::namespace_support::as_root(&options.launcher, folder).is_ok();
+        let BlockClaim { block, socket } = claim;
+        let node_options = node::NodeOptions {
+            name: NODE_NAME.to_owned(),
             folder: folder.to_owned(),
-            launcher: plan.launcher,
-            images: plan.images,
+            launcher: options.launcher,
+            images: options.images,
             block,
-            environment: whereabouts(address),
-            rooms: cramped.is_none(),
+            environment: api_variables(address),
+            namespaces: isolation_refused.is_none(),
             own_proc,
             as_root,
         };
         let clock = Clock::system();
-        let (watches, watching) = Watches::in_process(clock, noted.process.clone());
-        let site = Site {
+        let (watches, watching) = Watches::in_process(clock, audited.process.clone());
+        let context = Context {
             client: client.clone(),
             watches,
-            leadership: Leadership::alone(clock),
+            leadership: Leadership::without_election(clock),
             clock,
         };
-        let mut manager = Manager::new(&site).with_grace(GRACE);
-        let proxy = proxy::Options {
+        let mut manager = Manager::new(&context).with_grace(POD_STOP_GRACE);
+        let proxy = proxy::ProxyOptions {
             nodes: vec![IpAddr::V4(block.node())],
-            lag: plan.lag,
+            lag: options.lag,
             api: Some(address.host_and_port()),
         };
-        // None of them can have ended: they have not begun.
-        let (services, access) =
-            services(&site, options, proxy).map_err(|error| ended(&error.to_string()))?;
-        for service in services {
-            manager.add(service);
+        // Fails only if the watches have stopped, and they have not started yet.
+        let (components, access) = components(&context, node_options, proxy)
+            .map_err(|error| failed(&error.to_string()))?;
+        for component in components {
+            manager.add(component);
         }
-        if !plan.without_idle {
+        if !options.without_idle {
             let tokens = folder.join("idle");
-            private::create_folder(&tokens).map_err(|error| ended(&error.to_string()))?;
-            for service in idle::services(&site, block, &tokens, manager.health())? {
-                manager.add(service);
+            private::create_folder(&tokens).map_err(|error| failed(&error.to_string()))?;
+            for component in idle::components(&context, block, &tokens, manager.health())? {
+                manager.add(component);
             }
         }
         manager.add(watching);
-        noted.run_by(&mut manager, client, clock);
+        audited.add_to(&mut manager, client, clock);
         manager.add(manager::listener(socket, manager.health()));
         Ok(Self {
             manager,
             access,
-            cramped,
+            isolation_refused,
         })
     }
 
-    /// Turns until `stop`; an error says what could not go on.
+    /// Runs until `stop`; an error names the component that failed.
     pub(super) async fn run(self, stop: CancellationToken) -> Result<(), Failure> {
-        let ended_by = self.manager.run(stop).await;
-        ended_by.map_err(|error| ended(&error.to_string()))
+        let result = self.manager.run(stop).await;
+        result.map_err(|error| failed(&error.to_string()))
     }
 }
 
-/// Why containers have no rooms of their own, if they have none; and whether `/proc` is one of those
-/// that they have.
-fn rooms(launcher: &Path, folder: &Path) -> (Option<String>, bool) {
-    let Err(why) = node::trial::own_proc(launcher, folder) else {
+/// Probes the isolation of containers: why they have no namespaces of their own, if they have none, and
+/// whether they have their own `/proc`.
+fn probe_isolation(launcher: &Path, folder: &Path) -> (Option<String>, bool) {
+    let Err(why) = node::namespace_support::own_proc(launcher, folder) else {
         return (None, true);
     };
-    let cramped = node::trial::rooms(launcher, folder).err();
-    if cramped.is_none() {
-        tracing::warn!(why, "containers see all processes of this machine in /proc");
+    let refused = node::namespace_support::namespaces(launcher, folder).err();
+    if refused.is_none() {
+        tracing::warn!(why, "containers see all processes of the machine in /proc");
     }
-    (cramped, false)
+    (refused, false)
 }
 
-fn services(
-    site: &Site,
-    node: node::Options,
-    proxy: proxy::Options,
-) -> Result<(Vec<Service>, Access), Ended> {
+fn components(
+    context: &Context,
+    node: node::NodeOptions,
+    proxy: proxy::ProxyOptions,
+) -> Result<(Vec<Component>, Access), WatchesStopped> {
     let machine = Machine::this(&node.folder, version::KUBERNETES);
-    let mut services = neap_world::services(site, &node.folder.join("volumes"))?;
-    services.push(node::register::service(site, &node, &machine)?);
-    let (pods, access) = node::open(site, node)?;
-    services.push(pods);
-    services.push(proxy::service(site, proxy)?);
-    Ok((services, access))
+    let mut components = neap_world::components(context, &node.folder.join("volumes"))?;
+    components.push(node::register::component(context, &node, &machine)?);
+    let (pods, access) = node::component_with_access(context, node)?;
+    components.push(pods);
+    components.push(proxy::component(context, proxy)?);
+    Ok((components, access))
 }
 
-/// How clients in pods find the API. Not by its service, whose port only root may listen on.
-fn whereabouts(address: &Address) -> BTreeMap<String, String> {
+/// The variables by which clients in pods find the API server. They do not use the Service
+/// `kubernetes`, whose port 443 needs privileges.
+fn api_variables(address: &Address) -> BTreeMap<String, String> {
     let (host, port) = (address.client_host(), address.port().to_string());
     let named = [
         ("KUBERNETES_SERVICE_HOST", host),
@@ -191,12 +193,12 @@ fn whereabouts(address: &Address) -> BTreeMap<String, String> {
     named.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-fn ended(why: &str) -> Failure {
+fn failed(why: &str) -> Failure {
     Failure::new(
         "NT-UP-0018",
         Exit::Failed,
-        "the node or a controller cannot go on",
+        "the node or a controller failed",
         why,
     )
-    .remedy("start it again; with -vv the log says more")
+    .remedy("start it again; -vv logs details")
 }

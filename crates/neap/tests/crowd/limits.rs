@@ -1,17 +1,17 @@
-//! What the system grants the test: open files, and a place behind others.
+//! Open files and scheduling priority of the test.
 
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
-/// Room for so many connections at this end; why not, if that cannot be had. The server is a process
-/// of its own, and raises its own limit.
+/// Raises the limit on open files for this number of connections, or returns why that is not possible.
+/// The server is a separate process and raises its own limit.
 pub(crate) fn raise_open_files(connections: u64) -> Result<(), String> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections + 200;
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
-    if limit.maximum.is_some_and(|most| most < wanted) {
-        return Err(format!("{wanted} open files are not allowed here"));
+    if limit.maximum.is_some_and(|maximum| maximum < wanted) {
+        return Err(format!("the hard limit on open files is below {wanted}"));
     }
     let raised = Rlimit {
         current: Some(wanted),
@@ -20,8 +20,8 @@ pub(crate) fn raise_open_files(connections: u64) -> Result<(), String> {
     setrlimit(Resource::Nofile, raised).map_err(|error| error.to_string())
 }
 
-/// Lets others run first. On Linux this is about the calling thread alone.
-pub(crate) fn stand_back() {
-    // Without it the test is only harder to pass.
+/// Lowers the priority. On Linux this applies only to the calling thread.
+pub(crate) fn lower_priority() {
+    // If it fails, the test is only harder to pass.
     let _ = nice(19);
 }

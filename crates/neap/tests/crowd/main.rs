@@ -1,25 +1,27 @@
-//! Crowds of clients that are silent, slow or greedy: what they cost, and what another client
-//! notices of them.
+//! Crowds of clients that are idle, slow or list everything: the memory they cost, and their effect on
+//! the latency of another client.
 //!
-//! Memory has a bound that is stated here. The other client's p99 may grow to three times what it is
-//! when nobody else is there. Both are measured in the same run, several times, and the best of each
-//! is compared: a machine that is busy with something else only ever makes a figure worse, so the
-//! best is the one that says most about the server, and a noisy quiet time cannot excuse it. A crowd
-//! that is too much is too much every time it gathers.
+//! Each test states a memory bound. The other client's p99 may grow to three times its value without a
+//! crowd. Both are measured several times in the same run, and the best values are compared: other load
+//! on the machine only makes a value worse, so the best one is closest to the server's own, and noise
+//! without a crowd cannot hide a regression. A crowd that is too expensive is so in every round.
 //!
-//! A p99 says nothing on a machine that does other things, so these are run by hand on a quiet one:
+//! A p99 is meaningless on a busy machine, so these tests are run manually on an idle one:
 //! `NEAP_BIN=target/release/neap cargo test -p neap --features crowds --test crowd`.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what a test needs and lacks fails it"
+    reason = "a test fails if its setup fails"
 )]
-#![expect(clippy::print_stdout, reason = "the figures of a run are for readers")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the measurements of a run are printed for the user"
+)]
 
-mod crowds;
+mod clients;
 mod limits;
-mod other;
+mod measured_client;
 
 use std::{
     path::PathBuf,
@@ -28,51 +30,51 @@ use std::{
 };
 
 use neap_load::{
+    bulk::send_all,
     client::Client,
     measure::{CONNECTIONS, create},
     objects::{self, Resource},
-    rush::rush,
     server::Server,
     skip::{release_build, skipped},
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// How often each figure is taken while a crowd is there.
+/// Measurements per gathering of a crowd.
 const ROUNDS: usize = 3;
-/// How often a crowd gathers at most.
-const GATHERINGS: usize = 4;
+/// Gatherings of a crowd before the test fails.
+const MAX_GATHERINGS: usize = 4;
 
-/// One crowd at a time: they are measured.
-static TURN: Mutex<()> = Mutex::new(());
+/// Held by the test that measures, because tests must not run in parallel.
+static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 /// A server with a crowd around it.
-struct Stage {
+struct LoadedServer {
     server: Server,
     client: Client,
-    /// The crowd runs here, on threads that stand back behind the server and the other client: it
-    /// would not share a processor with them if it were not for the test.
+    /// Runs the crowd, on threads with lower priority than the server and the measured client: real
+    /// clients would not share a processor with them.
     crowd: Runtime,
-    quiet: other::Figures,
+    quiet: measured_client::Latencies,
     memory: u64,
     _data: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
-impl Stage {
-    /// A server with so many objects, measured while it is quiet; nothing if there is no release
-    /// build or not room for as many open files.
-    fn set(test: &str, objects: usize, connections: u64) -> Option<Self> {
+impl LoadedServer {
+    /// Starts a server with this number of objects and measures it without a crowd; `None` if there is no
+    /// release build, or if the limit on open files is too low.
+    fn start(test: &str, objects: usize, connections: u64) -> Option<Self> {
         let neap: PathBuf = release_build(test)?;
         if let Err(reason) = limits::raise_open_files(connections) {
             skipped(test, &reason);
             return None;
         }
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
         let crowd = Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
-            .on_thread_start(limits::stand_back)
+            .on_thread_start(limits::lower_priority)
             .build()
             .unwrap();
         let data = tempfile::tempdir().unwrap();
@@ -81,9 +83,11 @@ impl Stage {
         crowd.block_on(async {
             let mut connection = client.connect().await.unwrap();
             objects::prepare(&mut connection).await.unwrap();
-            rush(&client, CONNECTIONS, objects, create).await.unwrap();
+            send_all(&client, CONNECTIONS, objects, create)
+                .await
+                .unwrap();
         });
-        let quiet = other::best(&client, "quiet", ROUNDS);
+        let quiet = measured_client::best(&client, "quiet", ROUNDS);
         let memory = server.resident_bytes().unwrap();
         Some(Self {
             server,
@@ -96,34 +100,40 @@ impl Stage {
         })
     }
 
-    /// What the server has grown by since it was quiet.
+    /// Growth of the server's memory since the measurement without a crowd.
     fn grown(&self) -> u64 {
         let now = self.server.resident_bytes().unwrap();
         now.saturating_sub(self.memory)
     }
 
-    /// The other client notices no more of the crowd than it may, and the crowd stays.
-    fn endures<C>(&self, name: &str, gather: impl AsyncFn() -> C, stays: impl Fn(&C) -> bool) -> C {
-        let mut best: Option<other::Figures> = None;
-        for gathering in 0..GATHERINGS {
+    /// Gathers the crowd and asserts that the latency of the measured client stays within bounds while the
+    /// crowd is connected.
+    fn assert_latency<C>(
+        &self,
+        name: &str,
+        gather: impl AsyncFn() -> C,
+        stays: impl Fn(&C) -> bool,
+    ) -> C {
+        let mut best: Option<measured_client::Latencies> = None;
+        for gathering in 0..MAX_GATHERINGS {
             let crowd = self.crowd.block_on(gather());
             let label = format!("{name} {gathering}");
-            let figures = other::best(&self.client, &label, ROUNDS);
+            let latencies = measured_client::best(&self.client, &label, ROUNDS);
             if !stays(&crowd) {
-                println!("{label}: has left before it was measured");
+                println!("{label}: disconnected before the measurement");
                 continue;
             }
-            let figures = best.map_or(figures, |best| best.better(figures));
-            if self.quiet.allows(figures) {
-                println!("{name}: quiet {:?}, then {figures:?}", self.quiet);
+            let latencies = best.map_or(latencies, |best| best.better(latencies));
+            if self.quiet.allows(latencies) {
+                println!("{name}: quiet {:?}, then {latencies:?}", self.quiet);
                 return crowd;
             }
-            best = Some(figures);
+            best = Some(latencies);
         }
         panic!("{name}: quiet {:?}, then {best:?}", self.quiet);
     }
 
-    fn is_bounded(&self, crowd: &str, bound: u64) {
+    fn assert_memory(&self, crowd: &str, bound: u64) {
         let grown = self.grown();
         println!("{crowd}: {grown} bytes of memory");
         assert!(grown <= bound, "{crowd}: {grown} bytes, more than {bound}");
@@ -131,73 +141,72 @@ impl Stage {
 }
 
 #[test]
-fn ten_thousand_idle_connections_cost_little_each_and_are_not_noticed() {
+fn ten_thousand_idle_connections_keep_memory_and_latency_bounded() {
     const CLIENTS: usize = 10_000;
     const EACH: u64 = 40_000;
-    let test = "ten_thousand_idle_connections_cost_little_each_and_are_not_noticed";
-    let Some(stage) = Stage::set(test, 0, CLIENTS as u64 + 100) else {
+    let test = "ten_thousand_idle_connections_keep_memory_and_latency_bounded";
+    let Some(server) = LoadedServer::start(test, 0, CLIENTS as u64 + 100) else {
         return;
     };
-    let gather = async || crowds::idle(&stage.client, CLIENTS).await.unwrap();
-    let idle = stage.endures("idle", gather, |idle| crowds::left(idle) == 0);
-    stage.is_bounded("idle", CLIENTS as u64 * EACH);
+    let gather = async || clients::idle(&server.client, CLIENTS).await.unwrap();
+    let idle = server.assert_latency("idle", gather, |idle| clients::closed(idle) == 0);
+    server.assert_memory("idle", CLIENTS as u64 * EACH);
     drop(idle);
 }
 
 #[test]
-fn slow_headers_and_slow_bodies_hold_little_and_are_not_noticed() {
+fn slow_headers_and_bodies_keep_memory_and_latency_bounded() {
     const CLIENTS: usize = 500;
-    let test = "slow_headers_and_slow_bodies_hold_little_and_are_not_noticed";
-    let Some(stage) = Stage::set(test, 0, 2 * CLIENTS as u64 + 100) else {
+    let test = "slow_headers_and_bodies_keep_memory_and_latency_bounded";
+    let Some(server) = LoadedServer::start(test, 0, 2 * CLIENTS as u64 + 100) else {
         return;
     };
-    let gather = async || crowds::slow(&stage.client, CLIENTS).await.unwrap();
-    // Those whose bodies find no room are refused; who is slow with headers stays.
-    let slow = stage.endures("slow", gather, |slow| crowds::left(slow) <= CLIENTS);
-    // A gigabyte was sent, and most of it not let in.
-    stage.is_bounded("slow", 400_000_000);
+    let gather = async || clients::slow(&server.client, CLIENTS).await.unwrap();
+    // Clients whose bodies exceed the memory budget are refused; those with slow headers stay.
+    let slow = server.assert_latency("slow", gather, |slow| clients::closed(slow) <= CLIENTS);
+    // A gigabyte was sent, most of which the server did not accept.
+    server.assert_memory("slow", 400_000_000);
     drop(slow);
 }
 
 #[test]
-fn watchers_that_never_read_hold_little_and_are_not_noticed() {
+fn stalled_watchers_keep_memory_and_latency_bounded() {
     const CLIENTS: usize = 1000;
-    let test = "watchers_that_never_read_hold_little_and_are_not_noticed";
-    let Some(stage) = Stage::set(test, 100, CLIENTS as u64 + 100) else {
+    let test = "stalled_watchers_keep_memory_and_latency_bounded";
+    let Some(server) = LoadedServer::start(test, 100, CLIENTS as u64 + 100) else {
         return;
     };
     let gather = async || {
-        let deaf = crowds::deaf_watchers(&stage.client, CLIENTS);
-        deaf.await.unwrap()
+        let stalled = clients::stalled_watchers(&server.client, CLIENTS);
+        stalled.await.unwrap()
     };
-    let deaf = stage.endures("deaf", gather, |_| true);
-    // Each holds two events of 200 KB, the one under way and the next, and little else; sixty were
-    // made.
-    stage.is_bounded("deaf", 500_000_000);
-    drop(deaf);
+    let stalled = server.assert_latency("stalled", gather, |_| true);
+    // Each watcher holds two events of 200 KB, the current one and the next, out of sixty.
+    server.assert_memory("stalled", 500_000_000);
+    drop(stalled);
 }
 
 #[test]
-fn a_thousand_lists_at_once_hold_little_and_are_not_noticed() {
+fn a_thousand_concurrent_lists_keep_memory_and_latency_bounded() {
     const CLIENTS: usize = 1000;
     const OBJECTS: usize = 8000;
-    let test = "a_thousand_lists_at_once_hold_little_and_are_not_noticed";
-    let Some(stage) = Stage::set(test, OBJECTS, CLIENTS as u64 + 100) else {
+    let test = "a_thousand_concurrent_lists_keep_memory_and_latency_bounded";
+    let Some(server) = LoadedServer::start(test, OBJECTS, CLIENTS as u64 + 100) else {
         return;
     };
     let path = Resource::ConfigMaps.collection();
     let gather = async || {
-        let greedy = crowds::Greedy::gather(&stage.client, &path, CLIENTS);
-        greedy.await.unwrap()
+        let listing = clients::ListingClients::gather(&server.client, &path, CLIENTS);
+        listing.await.unwrap()
     };
-    let mut greedy = stage.endures("greedy", gather, |_| true);
-    stage.is_bounded("greedy", 400_000_000);
-    let shortest = stage.crowd.block_on(greedy.all_have_one());
-    stage.is_bounded("greedy", 400_000_000);
+    let mut listing = server.assert_latency("listing", gather, |_| true);
+    server.assert_memory("listing", 400_000_000);
+    let shortest = server.crowd.block_on(listing.all_served());
+    server.assert_memory("listing", 400_000_000);
     assert!(shortest.unwrap() > OBJECTS * 600, "a list was cut short");
 }
 
-/// Shown in the figures of a run.
-fn shown(duration: Duration) -> String {
+/// Formats a duration in milliseconds.
+fn millis(duration: Duration) -> String {
     format!("{:.2} ms", duration.as_secs_f64() * 1000.0)
 }

@@ -1,19 +1,19 @@
-//! Roles that take their rules from others.
+//! Aggregated roles: cluster roles that take their rules from others.
 
 use serde_json::Value;
 
-use super::{Labelled, Rule};
+use super::{LabelledRules, PolicyRule};
 use crate::selector::LabelSelector;
 
 /// The rules of every role that one of the selectors selects, each rule once. Roles come in the
 /// order of their names.
 pub fn aggregated<'a>(
     selectors: &[Value],
-    roles: &(impl Iterator<Item = Labelled<'a>> + Clone),
-) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
+    roles: &(impl Iterator<Item = LabelledRules<'a>> + Clone),
+) -> Vec<PolicyRule> {
+    let mut rules: Vec<PolicyRule> = Vec::new();
     for selector in selectors {
-        // One that cannot be read was refused when the role was written.
+        // An invalid selector was refused when the role was written.
         let Ok(selector) = LabelSelector::from_object(Some(selector)) else {
             continue;
         };
@@ -27,9 +27,10 @@ pub fn aggregated<'a>(
     rules
 }
 
-/// Whether two roles have the same rules. Their order does not count: two roles that gather from
-/// each other would hand it back and forth without end.
-pub fn are_same(rules: &[Rule], others: &[Rule]) -> bool {
-    let within = |some: &[Rule], all: &[Rule]| some.iter().all(|rule| all.contains(rule));
+/// Whether two roles have the same rules, in any order: two roles that aggregate each other would
+/// otherwise rewrite each other's order without end.
+pub fn are_same(rules: &[PolicyRule], others: &[PolicyRule]) -> bool {
+    let within =
+        |some: &[PolicyRule], all: &[PolicyRule]| some.iter().all(|rule| all.contains(rule));
     within(rules, others) && within(others, rules)
 }

@@ -1,4 +1,4 @@
-//! What is asked: who wants to do what to which object or path.
+//! The attributes of a request that authorization decides on: user, verb, and resource or path.
 
 use std::fmt;
 
@@ -7,35 +7,34 @@ use http::StatusCode;
 use super::MASTERS;
 use crate::{identity::User, status::ApiError};
 
-/// Somebody, as far as roles are concerned.
+/// A user as RBAC sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Who<'a> {
-    /// Name.
+pub struct Requester<'a> {
     pub name: &'a str,
-    /// Groups.
     pub groups: &'a [String],
 }
 
 impl User {
-    /// The user as roles know them.
-    pub fn who(&self) -> Who<'_> {
-        Who {
+    /// The user as RBAC sees them.
+    pub fn who(&self) -> Requester<'_> {
+        Requester {
             name: &self.name,
             groups: &self.groups,
         }
     }
 }
 
-impl Who<'_> {
-    /// Whether they may do everything, whatever roles say.
+impl Requester<'_> {
+    /// Whether the user is in `system:masters`, which is allowed everything, whatever the roles
+    /// grant.
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
     }
 }
 
-/// What something is done to.
+/// The target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What<'a> {
+pub enum AccessTarget<'a> {
     /// An object or a collection. Absent parts are empty.
     Resource {
         /// API group.
@@ -49,23 +48,21 @@ pub enum What<'a> {
         /// Namespace.
         namespace: &'a str,
     },
-    /// A path that leads to no resource.
+    /// A path that is not a resource.
     Path(&'a str),
 }
 
-/// Who wants to do what to what.
+/// A request: who wants to do what, to which target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes<'a> {
-    /// Who.
-    pub who: Who<'a>,
+    pub who: Requester<'a>,
     /// The verb; for a path the method in lower case.
     pub verb: &'a str,
-    /// To what.
-    pub what: What<'a>,
+    pub what: AccessTarget<'a>,
 }
 
 impl Attributes<'_> {
-    /// 403, with what is said of the reason, if anything.
+    /// 403, with the reason, if there is one.
     pub fn forbidden(&self, reason: &str) -> ApiError {
         let mut why = format!(
             "User \"{}\" cannot {} {}",
@@ -76,13 +73,13 @@ impl Attributes<'_> {
             why.push_str(reason);
         }
         match self.what {
-            What::Resource {
+            AccessTarget::Resource {
                 group,
                 resource,
                 name,
                 ..
             } => ApiError::forbidden(group, resource, name, &why),
-            What::Path(_) => {
+            AccessTarget::Path(_) => {
                 let message = format!("forbidden: {why}");
                 let error = ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message);
                 error.about("", "", "")
@@ -92,11 +89,11 @@ impl Attributes<'_> {
 }
 
 /// As refusals name it: `resource "pods/log" in API group "" in the namespace "default"`.
-impl fmt::Display for What<'_> {
+impl fmt::Display for AccessTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (group, resource, subresource, namespace) = match *self {
-            What::Path(path) => return write!(f, "path \"{path}\""),
-            What::Resource {
+            AccessTarget::Path(path) => return write!(f, "path \"{path}\""),
+            AccessTarget::Resource {
                 group,
                 resource,
                 subresource,

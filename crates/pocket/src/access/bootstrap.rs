@@ -1,8 +1,9 @@
-//! The roles and bindings that every server has from its start, and how they are kept.
+//! The roles and bindings that every server has from its start (the bootstrap policy), and how they
+//! are reconciled.
 //!
-//! They are made when they are missing. One that is there gets back what it lacks of its rules,
-//! subjects and marks; what somebody added stays, and so does all of it if its annotation says
-//! that it shall not be updated.
+//! Missing ones are created. An existing one gets back the rules, subjects, labels and annotations
+//! it lacks; additions by users stay, and an object whose annotation disables updates is left
+//! alone.
 
 use serde_json::{Map, Value, json};
 
@@ -14,18 +15,18 @@ const DATA: &str = include_str!("../../data/rbac.json");
 const LABEL: &str = "kubernetes.io/bootstrapping";
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// An object that a server has from its start.
+/// A role or binding of the bootstrap policy.
 #[derive(Debug, Clone)]
-pub struct First {
-    /// Where it is stored.
+pub struct BootstrapObject {
+    /// Its bucket in the store.
     pub bucket: &'static str,
     /// The object, without `apiVersion` and `kind`.
     pub object: Value,
-    /// The rules it takes from others, if it does.
+    /// The aggregated rules, for a role with an aggregation rule.
     pub gathered: Option<Value>,
 }
 
-impl First {
+impl BootstrapObject {
     /// Its namespace, empty if it is in none.
     pub fn namespace(&self) -> &str {
         self.object["metadata"]["namespace"]
@@ -39,8 +40,8 @@ impl First {
     }
 }
 
-/// Everything of this sort, roles before bindings.
-pub fn first() -> Vec<First> {
+/// The whole bootstrap policy, roles before bindings.
+pub fn first() -> Vec<BootstrapObject> {
     // The file is generated and committed, and a test reads it: an unreadable one is empty here.
     let mut data: Value = serde_json::from_str(DATA).unwrap_or_default();
     let mut all = Vec::new();
@@ -53,7 +54,7 @@ pub fn first() -> Vec<First> {
         let Value::Array(objects) = data[part].take() else {
             continue;
         };
-        all.extend(objects.into_iter().map(|object| First {
+        all.extend(objects.into_iter().map(|object| BootstrapObject {
             bucket,
             object: marked(object),
             gathered: None,
@@ -70,8 +71,8 @@ fn marked(mut object: Value) -> Value {
     object
 }
 
-/// Fills what aggregating roles take from others, which may aggregate too.
-fn gather(all: &mut [First]) {
+/// Fills the rules of aggregating roles from others, which may aggregate too.
+fn gather(all: &mut [BootstrapObject]) {
     let none = Map::new();
     loop {
         let roles = all.iter().filter(|first| first.bucket == CLUSTER_ROLES);
@@ -104,8 +105,8 @@ fn gather(all: &mut [First]) {
     }
 }
 
-/// What a stored object lacks of what it should have: the whole object as it should be, `None` if
-/// it lacks nothing or is to be left alone.
+/// The stored object with what it lacks of `wanted` added; `None` if it lacks nothing or must not
+/// be updated.
 pub fn restored(stored: &Value, wanted: &Value) -> Option<Value> {
     if stored["metadata"]["annotations"][AUTOUPDATE] == "false" {
         return None;
@@ -137,9 +138,9 @@ pub fn restored(stored: &Value, wanted: &Value) -> Option<Value> {
     (restored != *stored).then_some(restored)
 }
 
-/// Whether a stored binding gives another role than it should; its role cannot be changed, so it
-/// must be made anew.
-pub fn is_misled(stored: &Value, wanted: &Value) -> bool {
+/// Whether a stored binding refers to another role than it should. A role reference is immutable,
+/// so such a binding must be recreated.
+pub fn refers_elsewhere(stored: &Value, wanted: &Value) -> bool {
     let role = |value: &Value| {
         (
             value["roleRef"]["kind"].clone(),
@@ -157,7 +158,8 @@ fn add_entries(to: &mut Value, from: &Value) {
     }
 }
 
-/// The elements of `wanted` that `stored` has not. Only what is wanted of each is compared.
+/// The elements of `wanted` that `stored` lacks. Only the fields present in a wanted element are
+/// compared.
 fn absent(stored: Option<&Value>, wanted: Option<&Value>) -> Vec<Value> {
     let elements =
         |list: Option<&Value>| list.and_then(Value::as_array).cloned().unwrap_or_default();

@@ -1,31 +1,30 @@
-//! The decision: pure, over values.
+//! The authorization decision: pure, over values.
 
 use std::collections::BTreeMap;
 
 use super::{
-    Attributes, Policy, Rule, What, Who,
-    policy::{Binding, Subject},
+    AccessTarget, Attributes, Policy, PolicyRule, Requester,
+    policy::{Binding, BindingSubject},
 };
 
-/// What was decided.
+/// The result of an authorization decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it may be done.
     pub allowed: bool,
-    /// Why; empty if there is nothing to say.
+    /// The reason; may be empty.
     pub reason: String,
 }
 
-/// What somebody may do.
+/// The rules a user holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
-    /// The rules of every role they have, in the order of the bindings' names.
-    pub rules: Vec<Rule>,
-    /// Names of roles that bindings refer to and nobody has made: kind and name.
+pub struct HeldRules {
+    /// The rules of all their roles, in the order of the bindings' names.
+    pub rules: Vec<PolicyRule>,
+    /// Roles that bindings refer to and that do not exist: kind and name.
     pub missing: Vec<(&'static str, Box<str>)>,
 }
 
-/// Whether `attributes` may be, by `policy`, with the reason.
+/// Decides by `policy` whether `attributes` are allowed, with the reason.
 pub fn decide(attributes: &Attributes<'_>, policy: &Policy) -> Decision {
     if attributes.who.is_master() {
         return Decision {
@@ -45,7 +44,7 @@ pub fn decide(attributes: &Attributes<'_>, policy: &Policy) -> Decision {
     }
 }
 
-/// As [`decide`], for those who do not ask why.
+/// As [`decide`], without the reason.
 pub(super) fn allows(attributes: &Attributes<'_>, policy: &Policy) -> bool {
     attributes.who.is_master() || granting(attributes, policy).is_some()
 }
@@ -62,13 +61,13 @@ fn granting<'a>(attributes: &Attributes<'a>, policy: &'a Policy) -> Option<&'a B
 
 fn namespace<'a>(attributes: &Attributes<'a>) -> &'a str {
     match attributes.what {
-        What::Resource { namespace, .. } => namespace,
-        What::Path(_) => "",
+        AccessTarget::Resource { namespace, .. } => namespace,
+        AccessTarget::Path(_) => "",
     }
 }
 
 /// `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "z"`.
-fn because(binding: &Binding, who: Who<'_>) -> String {
+fn because(binding: &Binding, who: Requester<'_>) -> String {
     let Binding {
         name,
         namespace,
@@ -89,8 +88,8 @@ fn because(binding: &Binding, who: Who<'_>) -> String {
     )
 }
 
-fn named(subject: &Subject, home: &str) -> String {
-    let Subject {
+fn named(subject: &BindingSubject, home: &str) -> String {
+    let BindingSubject {
         kind,
         name,
         namespace,
@@ -102,7 +101,7 @@ fn named(subject: &Subject, home: &str) -> String {
     }
 }
 
-/// What a refusal says of roles that bindings refer to and nobody has made.
+/// The part of a refusal about roles that bindings refer to and that do not exist.
 fn unresolved(attributes: &Attributes<'_>, policy: &Policy) -> String {
     let held = held(attributes.who, namespace(attributes), policy);
     match held.problems() {
@@ -111,8 +110,8 @@ fn unresolved(attributes: &Attributes<'_>, policy: &Policy) -> String {
     }
 }
 
-impl Held {
-    /// What is wrong with the roles, if anything: one alone, several in brackets.
+impl HeldRules {
+    /// The missing roles as an error message, if there are any: one alone, several in brackets.
     pub fn problems(&self) -> Option<String> {
         let problem = |(kind, name): &(&str, Box<str>)| {
             format!("{kind}.rbac.authorization.k8s.io \"{name}\" not found")
@@ -126,14 +125,14 @@ impl Held {
     }
 }
 
-/// What somebody may do in `namespace`, or everywhere if it is empty.
-pub(super) fn held(who: Who<'_>, namespace: &str, policy: &Policy) -> Held {
+/// The rules `who` holds in `namespace`, or cluster-wide if it is empty.
+pub(super) fn held(who: Requester<'_>, namespace: &str, policy: &Policy) -> HeldRules {
     let bindings = policy.bindings(who, namespace);
     // A binding may name a user and their group; it counts once, in the order of names.
     let bindings: BTreeMap<_, _> = bindings
         .map(|binding| ((&binding.namespace, &binding.name), binding))
         .collect();
-    let mut held = Held::default();
+    let mut held = HeldRules::default();
     for binding in bindings.values() {
         if let Some(rules) = policy.rules(&binding.role, &binding.namespace) {
             held.rules.extend(rules.iter().cloned());

@@ -1,28 +1,29 @@
-//! Nobody gives away what they do not have: which of the wanted rules somebody does not hold.
+//! Privilege escalation: which of the wanted rules the granting user does not hold. A user may only
+//! grant permissions that they hold themselves.
 
 use std::{
     collections::{HashMap, HashSet},
     fmt::Write as _,
 };
 
-use super::{Rule, Who, decision::Held, rule::Quoted};
+use super::{PolicyRule, Requester, decision::HeldRules, rule::Quoted};
 
-/// The most pieces that are compared one by one. A rule multiplies its lists: one of a few thousand
-/// words can have billions.
-const MOST_PIECES: usize = 100_000;
-/// The longest that a list of all pieces may become, in bytes.
-const LONGEST_LIST: usize = 8 << 20;
+/// Atomic rules that are compared one by one, at most. A rule multiplies its lists: one of a few
+/// thousand words can expand to billions.
+const MAX_ATOMIC_RULES: usize = 100_000;
+/// Bytes that the list of all atomic rules may take, at most.
+const MAX_LIST_BYTES: usize = 8 << 20;
 
-/// The smallest part of a rule: one verb in one place.
+/// The smallest part of a rule: one verb on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Piece<'a> {
+pub(super) struct AtomicRule<'a> {
     pub(super) verb: &'a str,
-    pub(super) place: Place<'a>,
+    pub(super) place: RuleTarget<'a>,
 }
 
-/// What a piece is about.
+/// The target of an atomic rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Place<'a> {
+pub(super) enum RuleTarget<'a> {
     Resource {
         group: &'a str,
         resource: &'a str,
@@ -32,10 +33,10 @@ pub(super) enum Place<'a> {
     Path(&'a str),
 }
 
-/// What of `wanted` is not `held`, in small pieces: one group, one resource, one name, and the
-/// verbs of each. Pieces about paths are shown one by one.
-pub fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
-    let mut missing: Vec<Rule> = Vec::new();
+/// The part of `wanted` that `held` does not cover, as small rules: one group, one resource, one
+/// name, and the verbs of each. Rules about paths are listed one by one.
+pub fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+    let mut missing: Vec<PolicyRule> = Vec::new();
     let mut seen = HashSet::new();
     let mut places = HashMap::new();
     for piece in wanted.iter().flat_map(pieces) {
@@ -43,8 +44,8 @@ pub fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
             continue;
         }
         match places.get(&piece.place) {
-            Some(&at) if matches!(piece.place, Place::Resource { .. }) => {
-                let rule: &mut Rule = &mut missing[at];
+            Some(&at) if matches!(piece.place, RuleTarget::Resource { .. }) => {
+                let rule: &mut PolicyRule = &mut missing[at];
                 rule.verbs.push(piece.verb.into());
             }
             _ => {
@@ -56,8 +57,8 @@ pub fn uncovered(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     missing
 }
 
-/// Whether rules have more pieces, or longer ones, than can be compared one by one.
-pub fn are_vast(rules: &[Rule]) -> bool {
+/// Whether rules expand to more atomic rules, or longer ones, than can be compared one by one.
+pub fn are_too_many(rules: &[PolicyRule]) -> bool {
     let text = |words: &[Box<str>]| words.iter().map(|word| word.len()).sum::<usize>();
     let sizes = rules.iter().map(|rule| {
         let verbs = rule.verbs.len();
@@ -78,33 +79,33 @@ pub fn are_vast(rules: &[Rule]) -> bool {
     let (pieces, list) = sizes.fold((0_usize, 0_usize), |(pieces, list), (more, longer)| {
         (pieces.saturating_add(more), list.saturating_add(longer))
     });
-    pieces > MOST_PIECES || list > LONGEST_LIST
+    pieces > MAX_ATOMIC_RULES || list > MAX_LIST_BYTES
 }
 
 fn product<const N: usize>(factors: [usize; N]) -> usize {
     factors.into_iter().fold(1, usize::saturating_mul)
 }
 
-/// The rules of somebody who may do everything.
-pub fn full_authority() -> [Rule; 2] {
+/// The rules of a user who may do everything.
+pub fn full_authority() -> [PolicyRule; 2] {
     let all = || vec!["*".into()];
     [
-        Rule {
+        PolicyRule {
             verbs: all(),
             api_groups: all(),
             resources: all(),
-            ..Rule::default()
+            ..PolicyRule::default()
         },
-        Rule {
+        PolicyRule {
             verbs: all(),
             paths: all(),
-            ..Rule::default()
+            ..PolicyRule::default()
         },
     ]
 }
 
-/// A rule as pieces, made as they are asked for.
-fn pieces(rule: &Rule) -> impl Iterator<Item = Piece<'_>> {
+/// Expands a rule lazily into atomic rules.
+fn pieces(rule: &PolicyRule) -> impl Iterator<Item = AtomicRule<'_>> {
     let names = || {
         let all = rule.resource_names.is_empty().then_some(None);
         let named = rule.resource_names.iter().map(|name| Some(&**name));
@@ -112,7 +113,7 @@ fn pieces(rule: &Rule) -> impl Iterator<Item = Piece<'_>> {
     };
     let of_group = move |group| {
         rule.resources.iter().flat_map(move |resource| {
-            names().map(move |name| Place::Resource {
+            names().map(move |name| RuleTarget::Resource {
                 group,
                 resource,
                 name,
@@ -123,22 +124,22 @@ fn pieces(rule: &Rule) -> impl Iterator<Item = Piece<'_>> {
         .api_groups
         .iter()
         .flat_map(move |group| of_group(group));
-    let paths = rule.paths.iter().map(|path| Place::Path(path));
+    let paths = rule.paths.iter().map(|path| RuleTarget::Path(path));
     objects.chain(paths).flat_map(|place| {
         let verbs = rule.verbs.iter();
-        verbs.map(move |verb| Piece { verb, place })
+        verbs.map(move |verb| AtomicRule { verb, place })
     })
 }
 
-impl Piece<'_> {
+impl AtomicRule<'_> {
     /// The rule that allows this and nothing else.
-    fn rule(self) -> Rule {
-        let mut rule = Rule {
+    fn rule(self) -> PolicyRule {
+        let mut rule = PolicyRule {
             verbs: vec![self.verb.into()],
-            ..Rule::default()
+            ..PolicyRule::default()
         };
         match self.place {
-            Place::Resource {
+            RuleTarget::Resource {
                 group,
                 resource,
                 name,
@@ -147,20 +148,20 @@ impl Piece<'_> {
                 rule.resources.push(resource.into());
                 rule.resource_names.extend(name.map(Into::into));
             }
-            Place::Path(path) => rule.paths.push(path.into()),
+            RuleTarget::Path(path) => rule.paths.push(path.into()),
         }
         rule
     }
 }
 
-impl Held {
-    /// Why `who`, who holds this, may not give `wanted` away; `None` if they may.
-    pub fn escalation(&self, who: Who<'_>, wanted: &[Rule]) -> Option<String> {
+impl HeldRules {
+    /// Why `who`, who holds these rules, may not grant `wanted`; `None` if they may.
+    pub fn escalation(&self, who: Requester<'_>, wanted: &[PolicyRule]) -> Option<String> {
         let missing = uncovered(&self.rules, wanted);
         if missing.is_empty() {
             return None;
         }
-        let mut lines: Vec<String> = missing.iter().map(Rule::to_string).collect();
+        let mut lines: Vec<String> = missing.iter().map(PolicyRule::to_string).collect();
         lines.sort();
         let mut why = format!(
             "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
@@ -184,9 +185,9 @@ impl Held {
 mod tests {
     use super::*;
 
-    fn rule(verbs: usize, groups: usize, resources: usize, names: usize) -> Rule {
+    fn rule(verbs: usize, groups: usize, resources: usize, names: usize) -> PolicyRule {
         let words = |count: usize| (0..count).map(|i| format!("w{i}").into()).collect();
-        Rule {
+        PolicyRule {
             verbs: words(verbs),
             api_groups: words(groups),
             resources: words(resources),
@@ -205,18 +206,18 @@ mod tests {
             (rule(60_000, 60_000, 60_000, 60_000), true),
             (rule(60_000, 0, 60_000, 60_000), false),
         ] {
-            assert_eq!(are_vast(std::slice::from_ref(&rule)), vast);
+            assert_eq!(are_too_many(std::slice::from_ref(&rule)), vast);
         }
         let halves = [rule(10, 10, 10, 60), rule(10, 10, 10, 60)];
-        assert!(are_vast(&halves));
+        assert!(are_too_many(&halves));
     }
 
     #[test]
     fn long_words_make_a_rule_vast_too() {
         let mut long = rule(1, 1, 10, 10);
-        assert!(!are_vast(std::slice::from_ref(&long)));
+        assert!(!are_too_many(std::slice::from_ref(&long)));
         long.api_groups[0] = "g".repeat(1 << 20).into();
-        assert!(are_vast(&[long]));
+        assert!(are_too_many(&[long]));
     }
 
     #[test]
@@ -224,10 +225,10 @@ mod tests {
         let wanted = [rule(2, 1, 1, 1), rule(3, 1, 1, 1)];
         assert_eq!(uncovered(&[], &wanted), [rule(3, 1, 1, 1)]);
         assert_eq!(uncovered(&wanted, &wanted), []);
-        let paths = Rule {
+        let paths = PolicyRule {
             verbs: vec!["get".into(), "put".into(), "get".into()],
             paths: vec!["/a".into()],
-            ..Rule::default()
+            ..PolicyRule::default()
         };
         assert_eq!(uncovered(&[], &[paths]).len(), 2);
     }

@@ -1,4 +1,4 @@
-//! The roles and bindings in force, indexed by whom they are for.
+//! The roles and bindings in force, indexed by subject.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,25 +8,24 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Rule, Who};
+use super::{PolicyRule, Requester};
 use crate::store::{Change, Object};
 
-/// The roles and bindings in force.
 #[derive(Debug, Default)]
 pub struct Policy {
     cluster_roles: BTreeMap<Box<str>, ClusterRole>,
     /// By namespace and name.
     roles: HashMap<Box<str>, Roles>,
-    /// By namespace; the empty one has those that hold everywhere.
+    /// By namespace; the empty key has the cluster-wide ones.
     bindings: HashMap<Box<str>, Bindings>,
 }
 
 /// The rules of the roles of one namespace, by name.
-type Roles = HashMap<Box<str>, Arc<[Rule]>>;
+type Roles = HashMap<Box<str>, Arc<[PolicyRule]>>;
 
 #[derive(Debug)]
 struct ClusterRole {
-    rules: Arc<[Rule]>,
+    rules: Arc<[PolicyRule]>,
     labels: Map<String, Value>,
     aggregates: bool,
 }
@@ -36,44 +35,43 @@ struct ClusterRole {
 struct Bindings {
     all: HashMap<Box<str>, Arc<Binding>>,
     /// By user name, then by the binding's.
-    users: HashMap<Box<str>, Named>,
+    users: HashMap<Box<str>, NamedBindings>,
     /// By group name, then by the binding's.
-    groups: HashMap<Box<str>, Named>,
+    groups: HashMap<Box<str>, NamedBindings>,
 }
 
-type Named = BTreeMap<Box<str>, Arc<Binding>>;
+type NamedBindings = BTreeMap<Box<str>, Arc<Binding>>;
 
-/// Gives a role to somebody.
+/// A RoleBinding or ClusterRoleBinding.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub(super) name: Box<str>,
-    /// Empty if it holds everywhere.
+    /// Empty if it is cluster-wide.
     pub(super) namespace: Box<str>,
     pub(super) role: RoleRef,
-    pub(super) subjects: Vec<Subject>,
+    pub(super) subjects: Vec<BindingSubject>,
 }
 
-/// Which role a binding gives.
+/// The role that a binding grants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct RoleRef {
     /// `ClusterRole` or `Role`.
     pub kind: Box<str>,
-    /// Name.
     pub name: Box<str>,
 }
 
-/// To whom a binding gives a role.
+/// A subject to which a binding grants a role.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Subject {
+pub(super) struct BindingSubject {
     pub(super) kind: Box<str>,
     pub(super) name: Box<str>,
     pub(super) namespace: Box<str>,
 }
 
-impl Subject {
-    /// The name of the user that a service account is.
+impl BindingSubject {
+    /// The user name of a service account.
     fn account(&self, home: &str) -> Box<str> {
         let namespace = match &*self.namespace {
             "" => home,
@@ -82,7 +80,7 @@ impl Subject {
         format!("system:serviceaccount:{namespace}:{}", self.name).into()
     }
 
-    pub(super) fn is(&self, who: Who<'_>, home: &str) -> bool {
+    pub(super) fn is(&self, who: Requester<'_>, home: &str) -> bool {
         match &*self.kind {
             "User" => *self.name == *who.name,
             "Group" => who.groups.iter().any(|group| *self.name == **group),
@@ -91,25 +89,25 @@ impl Subject {
     }
 }
 
-/// A change of a role or of a binding, read. Reading takes longer than taking in, and nobody is kept
-/// waiting for it.
+/// A parsed change of a role or of a binding. Parsing takes longer than applying, so it happens
+/// outside the lock.
 #[derive(Debug)]
-pub struct Update {
+pub struct PolicyUpdate {
     namespace: Box<str>,
     name: Box<str>,
-    what: Updated,
+    what: UpdatedObject,
 }
 
-/// What there is now, if anything.
+/// The state after the change, if there is any.
 #[derive(Debug)]
-enum Updated {
+enum UpdatedObject {
     ClusterRole(Option<ClusterRole>),
-    Role(Option<Arc<[Rule]>>),
+    Role(Option<Arc<[PolicyRule]>>),
     Binding(Option<Binding>),
 }
 
-impl Update {
-    fn of(object: &Object, what: Updated) -> Self {
+impl PolicyUpdate {
+    fn of(object: &Object, what: UpdatedObject) -> Self {
         let metadata = object.metadata();
         Self {
             namespace: metadata.namespace.clone(),
@@ -118,50 +116,50 @@ impl Update {
         }
     }
 
-    /// Reads a change of a cluster role.
+    /// Parses a change of a cluster role.
     pub fn cluster_role(change: Change, object: &Object) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
-        struct Read {
-            rules: Option<Vec<Rule>>,
+        struct StoredClusterRole {
+            rules: Option<Vec<PolicyRule>>,
             aggregation_rule: Option<Value>,
         }
         let role = (change != Change::Deleted).then(|| {
-            let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
+            let read: StoredClusterRole = serde_json::from_slice(object.json()).unwrap_or_default();
             ClusterRole {
                 rules: read.rules.unwrap_or_default().into(),
                 labels: object.metadata().labels.clone(),
                 aggregates: read.aggregation_rule.is_some(),
             }
         });
-        Self::of(object, Updated::ClusterRole(role))
+        Self::of(object, UpdatedObject::ClusterRole(role))
     }
 
-    /// Reads a change of a role.
+    /// Parses a change of a role.
     pub fn role(change: Change, object: &Object) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Read {
-            rules: Option<Vec<Rule>>,
+        struct StoredRole {
+            rules: Option<Vec<PolicyRule>>,
         }
         let rules = (change != Change::Deleted).then(|| {
-            let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
+            let read: StoredRole = serde_json::from_slice(object.json()).unwrap_or_default();
             read.rules.unwrap_or_default().into()
         });
-        Self::of(object, Updated::Role(rules))
+        Self::of(object, UpdatedObject::Role(rules))
     }
 
-    /// Reads a change of a binding, of either kind.
+    /// Parses a change of a binding, of either kind.
     pub fn binding(change: Change, object: &Object) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
-        struct Read {
+        struct StoredBinding {
             role_ref: RoleRef,
-            subjects: Option<Vec<Subject>>,
+            subjects: Option<Vec<BindingSubject>>,
         }
         let metadata = object.metadata();
         let binding = (change != Change::Deleted).then(|| {
-            let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
+            let read: StoredBinding = serde_json::from_slice(object.json()).unwrap_or_default();
             Binding {
                 name: metadata.name.clone(),
                 namespace: metadata.namespace.clone(),
@@ -169,31 +167,31 @@ impl Update {
                 subjects: read.subjects.unwrap_or_default(),
             }
         });
-        Self::of(object, Updated::Binding(binding))
+        Self::of(object, UpdatedObject::Binding(binding))
     }
 }
 
 impl Policy {
-    /// Takes in a change.
-    pub fn take(&mut self, update: Update) {
-        let Update {
+    /// Applies a change.
+    pub fn take(&mut self, update: PolicyUpdate) {
+        let PolicyUpdate {
             namespace,
             name,
             what,
         } = update;
         match what {
-            Updated::ClusterRole(Some(role)) => {
+            UpdatedObject::ClusterRole(Some(role)) => {
                 self.cluster_roles.insert(name, role);
             }
-            Updated::ClusterRole(None) => {
+            UpdatedObject::ClusterRole(None) => {
                 self.cluster_roles.remove(&name);
             }
-            Updated::Role(rules) => self.take_role(&namespace, name, rules),
-            Updated::Binding(binding) => self.take_binding(&namespace, &name, binding),
+            UpdatedObject::Role(rules) => self.take_role(&namespace, name, rules),
+            UpdatedObject::Binding(binding) => self.take_binding(&namespace, &name, binding),
         }
     }
 
-    fn take_role(&mut self, namespace: &str, name: Box<str>, rules: Option<Arc<[Rule]>>) {
+    fn take_role(&mut self, namespace: &str, name: Box<str>, rules: Option<Arc<[PolicyRule]>>) {
         let roles = self.roles.entry(namespace.into()).or_default();
         match rules {
             Some(rules) => roles.insert(name, rules),
@@ -215,19 +213,19 @@ impl Policy {
         }
     }
 
-    /// The rules of a role that a binding in `namespace` refers to.
-    pub fn rules(&self, role: &RoleRef, namespace: &str) -> Option<&Arc<[Rule]>> {
+    /// The rules of the role that a binding in `namespace` refers to.
+    pub fn rules(&self, role: &RoleRef, namespace: &str) -> Option<&Arc<[PolicyRule]>> {
         match &*role.kind {
             "ClusterRole" => self.cluster_roles.get(&role.name).map(|role| &role.rules),
             _ => self.roles.get(namespace)?.get(&role.name),
         }
     }
 
-    /// The bindings that name `who` or a group of theirs, those that hold everywhere first. One
-    /// that names them twice comes twice.
+    /// The bindings that name `who` or one of their groups, the cluster-wide ones first. A binding
+    /// that names them twice is returned twice.
     pub(super) fn bindings<'a>(
         &'a self,
-        who: Who<'a>,
+        who: Requester<'a>,
         namespace: &'a str,
     ) -> impl Iterator<Item = &'a Binding> {
         let everywhere = self.bindings.get("");
@@ -236,7 +234,7 @@ impl Policy {
         places.flat_map(move |bindings| bindings.of(who))
     }
 
-    /// Names of the cluster roles that take their rules from others.
+    /// Names of the cluster roles with an aggregation rule.
     pub(super) fn aggregating(&self) -> impl Iterator<Item = &str> {
         let roles = self.cluster_roles.iter();
         roles
@@ -247,7 +245,7 @@ impl Policy {
     /// The cluster roles in the order of their names: name, labels, rules.
     pub(super) fn cluster_roles(
         &self,
-    ) -> impl Iterator<Item = (&str, &Map<String, Value>, &[Rule])> + Clone {
+    ) -> impl Iterator<Item = (&str, &Map<String, Value>, &[PolicyRule])> + Clone {
         let roles = self.cluster_roles.iter();
         roles.map(|(name, role)| (&**name, &role.labels, &*role.rules))
     }
@@ -279,12 +277,12 @@ impl Bindings {
         }
     }
 
-    /// Where a subject of a binding is looked up, and as whom.
+    /// The index that a subject of a binding belongs to, and its key there.
     fn place(
         &mut self,
-        subject: &Subject,
+        subject: &BindingSubject,
         binding: &Binding,
-    ) -> (&mut HashMap<Box<str>, Named>, Box<str>) {
+    ) -> (&mut HashMap<Box<str>, NamedBindings>, Box<str>) {
         match &*subject.kind {
             "Group" => (&mut self.groups, subject.name.clone()),
             "User" => (&mut self.users, subject.name.clone()),
@@ -292,7 +290,7 @@ impl Bindings {
         }
     }
 
-    fn of<'a>(&'a self, who: Who<'a>) -> impl Iterator<Item = &'a Binding> {
+    fn of<'a>(&'a self, who: Requester<'a>) -> impl Iterator<Item = &'a Binding> {
         let own = self.users.get(who.name);
         let groups = who
             .groups

@@ -6,27 +6,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    What,
-    escalation::{Piece, Place},
+    AccessTarget,
+    escalation::{AtomicRule, RuleTarget},
 };
 
-/// What may be done to what. Any of the verbs, to any of the resources, in any of the groups; or
-/// any of the verbs to any of the paths.
+/// A policy rule: any of the verbs on any of the resources in any of the groups; or any of the
+/// verbs on any of the paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rule {
-    /// What may be done; `*` is everything.
+pub struct PolicyRule {
+    /// `*` is every verb.
     pub verbs: Vec<Box<str>>,
-    /// In which groups.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub api_groups: Vec<Box<str>>,
-    /// To which resources: `pods`, `pods/log`, `*/scale`, `*`.
+    /// `pods`, `pods/log`, `*/scale`, `*`.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub resources: Vec<Box<str>>,
-    /// To which objects; none means all.
+    /// Empty means all objects.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub resource_names: Vec<Box<str>>,
-    /// To which paths; a `*` at the end means everything that begins so.
+    /// A `*` at the end matches every path with that prefix.
     #[serde(
         rename = "nonResourceURLs",
         skip_serializing_if = "Vec::is_empty",
@@ -40,21 +39,21 @@ fn list<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Box<str>>, D::E
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// The rules of a role, or of a list of rules; what cannot be read grants nothing.
-pub fn rules_of(value: &Value) -> Vec<Rule> {
+/// The rules of a role, or of a list of rules; an invalid rule grants nothing.
+pub fn rules_of(value: &Value) -> Vec<PolicyRule> {
     let rules = value.as_array().into_iter().flatten();
     rules
-        .filter_map(|rule| Rule::deserialize(rule).ok())
+        .filter_map(|rule| PolicyRule::deserialize(rule).ok())
         .collect()
 }
 
-impl Rule {
+impl PolicyRule {
     /// Whether the rule allows `verb` on `what`.
-    pub fn matches(&self, verb: &str, what: &What<'_>) -> bool {
+    pub fn matches(&self, verb: &str, what: &AccessTarget<'_>) -> bool {
         has(&self.verbs, verb)
             && match *what {
-                What::Path(path) => self.paths.iter().any(|known| leads_to(known, path)),
-                What::Resource {
+                AccessTarget::Path(path) => self.paths.iter().any(|known| leads_to(known, path)),
+                AccessTarget::Resource {
                     group,
                     resource,
                     subresource,
@@ -82,12 +81,12 @@ impl Rule {
         self.resource_names.is_empty() || self.resource_names.iter().any(|known| **known == *name)
     }
 
-    /// Whether this rule allows all of a piece of another.
-    pub(super) fn covers(&self, piece: Piece<'_>) -> bool {
+    /// Whether this rule allows all of an atomic rule.
+    pub(super) fn covers(&self, piece: AtomicRule<'_>) -> bool {
         has(&self.verbs, piece.verb)
             && match piece.place {
-                Place::Path(path) => self.paths.iter().any(|known| leads_to(known, path)),
-                Place::Resource {
+                RuleTarget::Path(path) => self.paths.iter().any(|known| leads_to(known, path)),
+                RuleTarget::Resource {
                     group,
                     resource,
                     name,
@@ -124,7 +123,7 @@ fn leads_to(known: &str, path: &str) -> bool {
 }
 
 /// As refusals show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
-impl fmt::Display for Rule {
+impl fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;
         for (name, words) in [

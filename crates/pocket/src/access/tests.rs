@@ -29,12 +29,12 @@ fn user(name: &str) -> Value {
     json!([{"kind": "User", "name": name}])
 }
 
-fn who<'a>(name: &'a str, groups: &'a [String]) -> Who<'a> {
-    Who { name, groups }
+fn who<'a>(name: &'a str, groups: &'a [String]) -> Requester<'a> {
+    Requester { name, groups }
 }
 
-fn pods<'a>(name: &'a str, namespace: &'a str) -> What<'a> {
-    What::Resource {
+fn pods<'a>(name: &'a str, namespace: &'a str) -> AccessTarget<'a> {
+    AccessTarget::Resource {
         group: "",
         resource: "pods",
         subresource: "",
@@ -43,7 +43,7 @@ fn pods<'a>(name: &'a str, namespace: &'a str) -> What<'a> {
     }
 }
 
-fn may(policy: &Policy, name: &str, verb: &str, what: What<'_>) -> bool {
+fn may(policy: &Policy, name: &str, verb: &str, what: AccessTarget<'_>) -> bool {
     let who = who(name, &[]);
     decide(&Attributes { who, verb, what }, policy).allowed
 }
@@ -51,8 +51,8 @@ fn may(policy: &Policy, name: &str, verb: &str, what: What<'_>) -> bool {
 /// A policy in which `bob` has a role with these rules, everywhere.
 fn policy(rules: &Value) -> Policy {
     let mut policy = Policy::default();
-    policy.take(Update::cluster_role(Change::Added, &role("r", rules)));
-    policy.take(Update::binding(
+    policy.take(PolicyUpdate::cluster_role(Change::Added, &role("r", rules)));
+    policy.take(PolicyUpdate::binding(
         Change::Added,
         &binding("b", "", "r", &user("bob")),
     ));
@@ -62,7 +62,7 @@ fn policy(rules: &Value) -> Policy {
 #[test]
 fn rules_match_by_group_resource_subresource_name_and_verb() {
     let rule = |resources: &[&str]| json!([{"apiGroups": ["apps"], "resources": resources, "verbs": ["get", "list"]}]);
-    let what = |group, resource, subresource, name| What::Resource {
+    let what = |group, resource, subresource, name| AccessTarget::Resource {
         group,
         resource,
         subresource,
@@ -110,7 +110,7 @@ fn rules_match_by_group_resource_subresource_name_and_verb() {
             false,
         ),
         (vec!["*"], "get", what("apps", "sets", "scale", "x"), true),
-        (vec!["*"], "get", What::Path("/apps"), false),
+        (vec!["*"], "get", AccessTarget::Path("/apps"), false),
     ] {
         let policy = policy(&rule(&resources));
         assert_eq!(
@@ -147,7 +147,7 @@ fn paths_match_whole_or_by_how_they_begin() {
     ] {
         let rules = json!([{"nonResourceURLs": [pattern], "verbs": ["get"]}]);
         let policy = policy(&rules);
-        let path = What::Path(path);
+        let path = AccessTarget::Path(path);
         assert_eq!(
             may(&policy, "bob", "get", path),
             allowed,
@@ -161,9 +161,12 @@ fn paths_match_whole_or_by_how_they_begin() {
 fn a_binding_in_a_namespace_holds_there_alone() {
     let mut policy = Policy::default();
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}, {"nonResourceURLs": ["/x"], "verbs": ["get"]}]);
-    policy.take(Update::cluster_role(Change::Added, &role("r", &rules)));
+    policy.take(PolicyUpdate::cluster_role(
+        Change::Added,
+        &role("r", &rules),
+    ));
     let account = json!([{"kind": "ServiceAccount", "name": "acc"}]);
-    policy.take(Update::binding(
+    policy.take(PolicyUpdate::binding(
         Change::Added,
         &binding("b", "here", "r", &account),
     ));
@@ -171,7 +174,7 @@ fn a_binding_in_a_namespace_holds_there_alone() {
     assert!(may(&policy, acc, "get", pods("x", "here")));
     assert!(!may(&policy, acc, "get", pods("x", "there")));
     assert!(!may(&policy, acc, "get", pods("x", "")));
-    assert!(!may(&policy, acc, "get", What::Path("/x")));
+    assert!(!may(&policy, acc, "get", AccessTarget::Path("/x")));
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn a_binding_that_changes_or_goes_leaves_nothing_behind() {
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     let mut policy = policy(&rules);
     let changed = binding("b", "", "r", &json!([{"kind": "Group", "name": "devs"}]));
-    policy.take(Update::binding(Change::Modified, &changed));
+    policy.take(PolicyUpdate::binding(Change::Modified, &changed));
     assert!(!may(&policy, "bob", "get", pods("x", "d")));
     let devs = ["devs".to_owned()];
     let asked = Attributes {
@@ -188,9 +191,12 @@ fn a_binding_that_changes_or_goes_leaves_nothing_behind() {
         what: pods("x", "d"),
     };
     assert!(decide(&asked, &policy).allowed);
-    policy.take(Update::binding(Change::Deleted, &changed));
+    policy.take(PolicyUpdate::binding(Change::Deleted, &changed));
     assert!(!decide(&asked, &policy).allowed);
-    policy.take(Update::cluster_role(Change::Deleted, &role("r", &rules)));
+    policy.take(PolicyUpdate::cluster_role(
+        Change::Deleted,
+        &role("r", &rules),
+    ));
     assert_eq!(format!("{policy:?}"), format!("{:?}", Policy::default()));
 }
 
@@ -200,7 +206,7 @@ fn a_decision_looks_at_no_bindings_of_others() {
     for at in 0..5_000 {
         let name = format!("u{at}");
         let here = ["", "here", "there"][at % 3];
-        policy.take(Update::binding(
+        policy.take(PolicyUpdate::binding(
             Change::Added,
             &binding(&name, here, "r", &user(&name)),
         ));
@@ -216,7 +222,7 @@ fn a_decision_looks_at_no_bindings_in_other_namespaces() {
     let mut policy = policy(&json!([]));
     for at in 0..1_000 {
         let namespace = format!("n{at}");
-        policy.take(Update::binding(
+        policy.take(PolicyUpdate::binding(
             Change::Added,
             &binding("b", &namespace, "r", &user("ann")),
         ));
@@ -239,36 +245,36 @@ fn the_order_of_rules_is_no_difference() {
 fn masters_need_no_role() {
     let masters = [MASTERS.to_owned()];
     let asked = Attributes {
-        who: who("anybody", &masters),
+        who: who("alice", &masters),
         verb: "get",
-        what: What::Path("/"),
+        what: AccessTarget::Path("/"),
     };
     let decision = decide(&asked, &Policy::default());
     assert_eq!((decision.allowed, &*decision.reason), (true, ""));
 }
 
 #[test]
-fn what_somebody_holds_counts_every_binding_once_in_the_order_of_names() {
+fn held_rules_count_every_binding_once_in_the_order_of_names() {
     let rule = |verb: &str| json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
     let mut policy = Policy::default();
-    policy.take(Update::cluster_role(
+    policy.take(PolicyUpdate::cluster_role(
         Change::Added,
         &role("r1", &rule("get")),
     ));
-    policy.take(Update::cluster_role(
+    policy.take(PolicyUpdate::cluster_role(
         Change::Added,
         &role("r2", &rule("list")),
     ));
     let both = json!([{"kind": "Group", "name": "devs"}, {"kind": "User", "name": "bob"}]);
-    policy.take(Update::binding(
+    policy.take(PolicyUpdate::binding(
         Change::Added,
         &binding("b", "", "r2", &both),
     ));
-    policy.take(Update::binding(
+    policy.take(PolicyUpdate::binding(
         Change::Added,
         &binding("a", "", "r1", &json!([{"kind": "Group", "name": "devs"}])),
     ));
-    policy.take(Update::binding(
+    policy.take(PolicyUpdate::binding(
         Change::Added,
         &binding("c", "here", "none", &both),
     ));
@@ -290,7 +296,7 @@ fn gathered_rules_come_in_the_order_of_names_and_each_once() {
             .collect();
         object(&json!({"metadata": {"name": name, "labels": labels}, "rules": rules}))
     };
-    let access = Access::default();
+    let access = Authorizer::default();
     for role in [
         labelled("b", json!({"to": "all"}), &["list", "get"]),
         labelled("a", json!({"to": "all"}), &["get"]),
@@ -300,7 +306,7 @@ fn gathered_rules_come_in_the_order_of_names_and_each_once() {
         access
             .policy
             .write()
-            .take(Update::cluster_role(Change::Added, &role));
+            .take(PolicyUpdate::cluster_role(Change::Added, &role));
     }
     let selectors = [json!({"matchLabels": {"to": "all"}})];
     let gathered = access.gathered("self", &selectors);

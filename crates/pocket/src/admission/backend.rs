@@ -1,12 +1,12 @@
-//! Where the webhook behind a service is: at one of its ready endpoints. There is no data plane
-//! here that would make a service's own address lead anywhere.
+//! Finds the address of a webhook behind a Service: one of its ready endpoints. Without a data
+//! plane, a Service's own address leads nowhere.
 
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 
-/// The address behind `port` of a service, or why there is none. `slices` and `endpoints` are those
-/// of the service; a slice counts before the older form.
+/// The address behind `port` of a Service, or why there is none. `slices` and `endpoints` are those
+/// of the Service; EndpointSlices take precedence over Endpoints.
 pub fn endpoint(
     name: &str,
     service: Option<&Value>,

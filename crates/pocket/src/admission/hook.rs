@@ -1,4 +1,4 @@
-//! One webhook of a configuration, read once.
+//! One webhook of a configuration, parsed once.
 
 mod rule;
 
@@ -7,19 +7,19 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use super::Ask;
+use super::WriteAttributes;
 use crate::{
-    crd::cel::{Circumstances, Condition},
+    crd::cel::{Condition, ConditionInput},
     kinds::label_selector,
 };
-use rule::Rule;
+use rule::WebhookRule;
 
-/// The form of review a webhook is sent: the newest that both sides know.
+/// The version of the review a webhook is sent: the newest that both sides know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewVersion {
     /// `admission.k8s.io/v1`.
     V1,
-    /// `admission.k8s.io/v1beta1`: the same review, and less is asked of the answer.
+    /// `admission.k8s.io/v1beta1`: the same review, with fewer demands on the response.
     V1Beta1,
 }
 
@@ -33,7 +33,7 @@ impl ReviewVersion {
     }
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
     /// Behind an URL.
@@ -44,7 +44,7 @@ pub enum Backend {
         namespace: String,
         /// Its name.
         name: String,
-        /// The path there, with its leading slash.
+        /// The path, with its leading slash.
         path: String,
         /// The service's port.
         port: u16,
@@ -53,32 +53,30 @@ pub enum Backend {
 
 /// One webhook.
 #[derive(Debug)]
-pub struct Hook {
-    /// Its name, for refusals.
+pub struct Webhook {
+    /// Used in refusals.
     pub name: String,
-    /// Whether a webhook that cannot be asked is passed over.
+    /// Whether the webhook is skipped when it cannot be called (`failurePolicy: Ignore`).
     pub ignored_when_failing: bool,
-    /// How long it may take.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// Whether it wants to see what others changed after it was asked.
+    /// Whether it is called again when later webhooks changed the object (`reinvocationPolicy`).
     pub reinvoked: bool,
-    /// What it is sent.
     pub version: ReviewVersion,
-    /// Where it is.
     pub backend: Backend,
-    /// The authorities that may vouch for it, in PEM.
+    /// The certificate authorities that its certificate must chain to, in PEM.
     pub authorities: Option<Arc<[u8]>>,
-    rules: Vec<Rule>,
-    /// Whether rules that name another version of the resource count too.
+    rules: Vec<WebhookRule>,
+    /// Whether rules that name another version of the resource count too (`matchPolicy`).
     equivalent: bool,
     namespace_selector: Value,
     object_selector: Value,
-    /// As compiled, or why they cannot be: what is stored may be older than what is understood.
+    /// Compiled, or why not: a stored configuration may be older than the current checks.
     conditions: Vec<Result<Condition, String>>,
 }
 
-impl Hook {
-    /// Reads one entry of `webhooks`, with its defaults filled in.
+impl Webhook {
+    /// Parses one entry of `webhooks`, with its defaults filled in.
     pub fn read(entry: &Value) -> Self {
         let text = |key: &str| entry[key].as_str().unwrap_or_default();
         let list = |key: &str| entry[key].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -92,7 +90,7 @@ impl Hook {
             version: version(list("admissionReviewVersions")),
             backend: backend(client),
             authorities: authorities(&client["caBundle"]),
-            rules: list("rules").iter().map(Rule::read).collect(),
+            rules: list("rules").iter().map(WebhookRule::read).collect(),
             equivalent: text("matchPolicy") != "Exact",
             namespace_selector: entry["namespaceSelector"].clone(),
             object_selector: entry["objectSelector"].clone(),
@@ -105,9 +103,9 @@ impl Hook {
         }
     }
 
-    /// Under which of the names of the resource this webhook wants to be asked, if at all.
-    /// Conditions are asked later: they need the review.
-    pub fn wants(&self, ask: &Ask<'_>) -> Option<usize> {
+    /// The index of the resource name under which this webhook wants to be called, if at all.
+    /// Conditions are evaluated later: they need the review.
+    pub fn wants(&self, ask: &WriteAttributes<'_>) -> Option<usize> {
         let place = self.place(ask)?;
         let home = ask.namespace_labels;
         let at_home = home.is_none_or(|labels| selects(&self.namespace_selector, labels));
@@ -119,7 +117,7 @@ impl Hook {
         (at_home && selected).then_some(place)
     }
 
-    fn place(&self, ask: &Ask<'_>) -> Option<usize> {
+    fn place(&self, ask: &WriteAttributes<'_>) -> Option<usize> {
         let rules = || self.rules.iter();
         let requested = ask.places.first()?;
         if rules().any(|rule| rule.matches(ask, requested)) {
@@ -128,16 +126,17 @@ impl Hook {
         if !self.equivalent {
             return None;
         }
-        // By rules first: the earliest rule says in which version the webhook likes its objects.
+        // By rules first: the earliest matching rule decides in which version the webhook gets its
+        // objects.
         rules().find_map(|rule| {
             let mut others = ask.places.iter().enumerate().skip(1);
             others.find_map(|(index, place)| rule.matches(ask, place).then_some(index))
         })
     }
 
-    /// Whether all conditions hold. One that does not settles it, whatever is wrong with others;
-    /// otherwise all that is wrong is told.
-    pub fn conditions_hold(&self, of: Circumstances<'_>) -> Result<bool, String> {
+    /// Whether all conditions hold. A single false one decides, whatever errors the others have;
+    /// otherwise all errors are reported.
+    pub fn conditions_hold(&self, of: ConditionInput<'_>) -> Result<bool, String> {
         let mut wrong = Vec::new();
         for condition in &self.conditions {
             match condition
@@ -157,13 +156,12 @@ impl Hook {
         }
     }
 
-    /// Whether there is any condition.
     pub fn has_conditions(&self) -> bool {
         !self.conditions.is_empty()
     }
 }
 
-/// As everywhere, except that labels may be absent altogether.
+/// The usual matching, except that labels may be absent altogether.
 fn selects(selector: &Value, labels: &Value) -> bool {
     selector.is_null() || label_selector::matches(selector, labels)
 }

@@ -1,4 +1,4 @@
-//! All webhooks, as their configurations are stored now.
+//! All webhooks of the stored configurations.
 
 use std::{
     collections::BTreeMap,
@@ -10,10 +10,10 @@ use std::{
 
 use parking_lot::RwLock;
 
-use super::Hook;
+use super::Webhook;
 use crate::store::{Change, Object};
 
-/// When webhooks are asked.
+/// When webhooks are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Before validation, one after the other; they may change the object.
@@ -26,7 +26,7 @@ impl Phase {
     /// Both, in order.
     pub const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
-    /// Where the configurations are stored.
+    /// The bucket of the configurations in the store.
     pub fn bucket(self) -> &'static str {
         match self {
             Self::Mutating => "admissionregistration.k8s.io/mutatingwebhookconfigurations",
@@ -37,20 +37,20 @@ impl Phase {
 
 /// The webhooks of every configuration.
 #[derive(Debug, Default)]
-pub struct Hooks {
-    mutating: Shelf,
-    validating: Shelf,
+pub struct Webhooks {
+    mutating: PhaseWebhooks,
+    validating: PhaseWebhooks,
 }
 
-/// The webhooks of one phase, in the order in which they are asked.
+/// The webhooks of one phase, in the order in which they are called.
 #[derive(Debug, Default)]
-struct Shelf {
+struct PhaseWebhooks {
     count: AtomicUsize,
-    by_configuration: RwLock<BTreeMap<String, Vec<Arc<Hook>>>>,
+    by_configuration: RwLock<BTreeMap<String, Vec<Arc<Webhook>>>>,
 }
 
-impl Hooks {
-    /// Takes in a change of a configuration; see [`crate::store::Store::follow`].
+impl Webhooks {
+    /// Applies a change of a configuration; see [`crate::store::Store::follow`].
     pub fn follow(&self, phase: Phase, change: Change, configuration: &Object) {
         let name = &configuration.metadata().name;
         let mut shelf = self.shelf(phase).by_configuration.write();
@@ -59,7 +59,9 @@ impl Hooks {
         } else {
             let value = configuration.value();
             let entries = value["webhooks"].as_array().into_iter().flatten();
-            let hooks = entries.map(|entry| Arc::new(Hook::read(entry))).collect();
+            let hooks = entries
+                .map(|entry| Arc::new(Webhook::read(entry)))
+                .collect();
             shelf.insert(name.to_string(), hooks);
         }
         let count = shelf.values().map(Vec::len).sum();
@@ -67,9 +69,9 @@ impl Hooks {
     }
 
     /// The webhooks of a phase, by the name of their configuration and in its order.
-    pub fn of(&self, phase: Phase) -> Vec<Arc<Hook>> {
+    pub fn of(&self, phase: Phase) -> Vec<Arc<Webhook>> {
         let shelf = self.shelf(phase);
-        // The usual case by far: nobody wants to be asked.
+        // The usual case by far: no webhook is registered.
         if shelf.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
@@ -82,12 +84,12 @@ impl Hooks {
             .collect()
     }
 
-    /// Whether anybody wants to be asked in this phase.
+    /// Whether any webhook is registered for this phase.
     pub fn any(&self, phase: Phase) -> bool {
         self.shelf(phase).count.load(Ordering::Acquire) > 0
     }
 
-    fn shelf(&self, phase: Phase) -> &Shelf {
+    fn shelf(&self, phase: Phase) -> &PhaseWebhooks {
         match phase {
             Phase::Mutating => &self.mutating,
             Phase::Validating => &self.validating,

@@ -1,7 +1,7 @@
-//! What the server itself adds to a write, or refuses of it, after its form was found right.
+//! The built-in admission plugins: what the server itself adds to a valid write, or refuses of it.
 //!
-//! Each plugin is a function of values: the object, and the others it depends on. Who asks them,
-//! and in which order, is the machine's affair.
+//! Each plugin is a function of values: the object, and the others it depends on. `rest` calls them
+//! and decides their order.
 
 pub mod limit_ranger;
 pub mod quota;

@@ -1,12 +1,12 @@
-//! What a webhook is told: the `AdmissionReview`.
+//! The `AdmissionReview` that a webhook is sent.
 
 use serde_json::{Value, json};
 
-use super::{Operation, Place, ReviewVersion};
+use super::{GroupVersionResource, Operation, ReviewVersion};
 
 /// A kind with its group and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KindName<'a> {
+pub struct GroupVersionKind<'a> {
     /// API group.
     pub group: &'a str,
     /// API version.
@@ -15,28 +15,27 @@ pub struct KindName<'a> {
     pub kind: &'a str,
 }
 
-/// Everything a webhook is told of a write.
+/// The content of a review.
 #[derive(Debug, Clone, Copy)]
 pub struct Review<'a> {
-    /// Names this exchange; the answer must repeat it.
+    /// Identifies this exchange; the response must repeat it.
     pub uid: &'a str,
-    /// What is done.
     pub operation: Operation,
-    /// The kind of the objects as they are shown.
-    pub kind: KindName<'a>,
-    /// The resource as it is shown.
-    pub place: Place<'a>,
-    /// The kind that was asked for.
-    pub requested_kind: KindName<'a>,
-    /// The resource that was asked for.
-    pub requested_place: Place<'a>,
-    /// The subresource, or nothing.
+    /// The kind of the objects in the review.
+    pub kind: GroupVersionKind<'a>,
+    /// The resource in the review.
+    pub place: GroupVersionResource<'a>,
+    /// The kind of the request.
+    pub requested_kind: GroupVersionKind<'a>,
+    /// The resource of the request.
+    pub requested_place: GroupVersionResource<'a>,
+    /// The subresource, or empty.
     pub subresource: &'a str,
     /// The object's name, unless it has none yet.
     pub name: &'a str,
-    /// The object's namespace, or nothing.
+    /// The object's namespace, or empty.
     pub namespace: &'a str,
-    /// Who asks.
+    /// The requesting user.
     pub user: &'a Value,
     /// The options of the request.
     pub options: &'a Value,
@@ -45,11 +44,10 @@ pub struct Review<'a> {
 }
 
 impl Review<'_> {
-    /// The request without its objects, as conditions see it.
+    /// The request without its objects, as match conditions see it.
     pub fn request(&self) -> Value {
-        let kind =
-            |of: &KindName<'_>| json!({"group": of.group, "version": of.version, "kind": of.kind});
-        let place = |of: &Place<'_>| json!({"group": of.group, "version": of.version, "resource": of.plural});
+        let kind = |of: &GroupVersionKind<'_>| json!({"group": of.group, "version": of.version, "kind": of.kind});
+        let place = |of: &GroupVersionResource<'_>| json!({"group": of.group, "version": of.version, "resource": of.plural});
         let mut request = json!({
             "uid": self.uid,
             "kind": kind(&self.kind),

@@ -1,17 +1,17 @@
-//! The status of a definition once its names are decided on.
+//! The status of a definition once its names are accepted or refused.
 
 use serde_json::{Map, Value, json};
 
 /// A name that another definition of the group has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameConflict {
-    /// Which of the names it is, as the condition says it.
+    /// The reason of the condition: which of the names it is.
     pub reason: &'static str,
-    /// The name, in words.
+    /// The message of the condition.
     pub message: String,
 }
 
-/// Says that the objects of a definition go, and then it.
+/// Sets the condition that the objects of a definition are being removed.
 pub fn begin_removal(object: &mut Value, now: &str) {
     if !object["status"].is_object() {
         object["status"] = json!({});
@@ -28,8 +28,8 @@ pub fn begin_removal(object: &mut Value, now: &str) {
     set(status, condition, now);
 }
 
-/// Sets accepted names, stored versions and conditions. `conflict` says why the names cannot be
-/// had; `now` is the time of conditions that change. A definition that was established stays so.
+/// Sets accepted names, stored versions and conditions. `conflict` says why the names are refused;
+/// `now` is the time of conditions that change. An established definition stays established.
 pub fn accept(object: &mut Value, now: &str, conflict: Option<&NameConflict>) {
     let names = object["spec"]["names"].clone();
     let storage = storage_version(&object["spec"]["versions"]);
@@ -79,7 +79,7 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<&NameConflict>) {
     set(status, established, now);
 }
 
-/// The status of a definition whose names nobody has decided on yet.
+/// The status of a definition before its names are accepted or refused.
 pub fn propose(object: &mut Value) {
     let stored: Vec<Value> = storage_version(&object["spec"]["versions"])
         .into_iter()
@@ -114,7 +114,7 @@ fn holds(status: &Map<String, Value>, ty: &str) -> bool {
         .any(|c| c["type"] == ty && c["status"] == "True")
 }
 
-/// A condition keeps its time while its status stays the same.
+/// Sets a condition; it keeps its transition time while its status stays the same.
 fn set(status: &mut Map<String, Value>, [ty, is, reason, message]: [&str; 4], now: &str) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     if !conditions.is_array() {

@@ -1,14 +1,15 @@
 //! The rules of `x-kubernetes-validations`.
 //!
 //! Text is parsed with the grammar of the `cel` crate; the terms are checked and evaluated here,
-//! because no evaluation may run without end and the crate's has no bound. Each evaluation pays
-//! for its steps: a million for a rule on a value, ten million for all rules on an object.
+//! because no evaluation may run without end and the crate's has no bound. Each evaluation spends
+//! steps: at most a million for a rule on a value, ten million for all rules on an object.
 //!
 //! Differences from the API server, all on the lenient side: the cost of a rule is not estimated
 //! when the definition is created, only bounded when it runs; lists that are sets or maps by
 //! their schema are compared and joined as plain lists; the `image` library does not
 //! exist; times know no named zones.
 
+mod accumulator;
 mod bounds;
 mod check;
 mod condition;
@@ -25,7 +26,6 @@ mod parse;
 mod quantity;
 mod rule;
 mod semver;
-mod tally;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -36,50 +36,54 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-pub use condition::{Circumstances, Condition};
+pub use condition::{Condition, ConditionInput};
 
 use self::{
     check::Checker,
-    eval::{Machine, Scope},
-    meter::{Fault, Meter, PER_CALL, PER_OBJECT},
+    eval::{Evaluator, Scope},
+    meter::{Fault, MAX_STEPS_PER_OBJECT, MAX_STEPS_PER_RULE, Meter},
     misfit::{declared, misfit},
-    rule::{Ready, Site},
+    rule::{CompiledRule, RulePosition},
     value::Val,
 };
-use super::validate::Old;
+use super::validate::OldItems;
 use crate::{
-    schema::{ListType, NodeId, Place, Schema},
+    schema::{FieldPath, ListType, NodeId, Schema},
     status::{FieldError, FieldErrorKind, Problems},
 };
 
 /// The compiled rules of one schema.
 #[derive(Debug, Default)]
-pub struct Rules {
-    by_node: HashMap<NodeId, Vec<Ready>>,
-    /// Nodes with a rule at or below them; the walk goes nowhere else.
+pub struct CompiledRules {
+    by_node: HashMap<NodeId, Vec<CompiledRule>>,
+    /// Nodes with a rule at or below them; the walk visits no others.
     reached: HashSet<NodeId>,
 }
 
-impl Rules {
-    /// Compiles every rule below `root`. A rule that cannot work is left out and reported, at
-    /// paths that begin with `at`.
+impl CompiledRules {
+    /// Compiles every rule below `root`. An invalid rule is left out and reported, at paths that
+    /// begin with `at`.
     pub fn compile(root: Schema<'_>, at: &str, problems: &mut Problems) -> Self {
         let mut rules = Self::default();
-        let site = Site {
+        let site = RulePosition {
             checker: Checker { root },
             schema: root,
             correlatable: true,
         };
-        rules.gather(site, &Place::At(at), problems);
+        rules.gather(site, &FieldPath::At(at), problems);
         rules
     }
 
-    /// Whether there is no rule.
     pub fn is_empty(&self) -> bool {
         self.by_node.is_empty()
     }
 
-    fn gather(&mut self, site: Site<'_>, at: &Place<'_>, problems: &mut Problems) -> bool {
+    fn gather(
+        &mut self,
+        site: RulePosition<'_>,
+        at: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) -> bool {
         let schema = site.schema;
         let node = schema.node();
         let mut found = self.gather_here(site, at, problems);
@@ -89,21 +93,21 @@ impl Rules {
             if whole && matches!(&**name, "metadata" | "apiVersion" | "kind") {
                 continue;
             }
-            let below = Site {
+            let below = RulePosition {
                 schema: schema.sibling(id),
                 ..site
             };
             found |= self.gather(below, &properties.key(name), problems);
         }
         if let Some(additional) = schema.additional() {
-            let below = Site {
+            let below = RulePosition {
                 schema: additional,
                 ..site
             };
             found |= self.gather(below, &at.field("additionalProperties"), problems);
         }
         if let Some(items) = schema.items() {
-            let below = Site {
+            let below = RulePosition {
                 schema: items,
                 correlatable: site.correlatable && matches!(node.list_type, ListType::Map(_)),
                 ..site
@@ -116,12 +120,17 @@ impl Rules {
         found
     }
 
-    fn gather_here(&mut self, site: Site<'_>, at: &Place<'_>, problems: &mut Problems) -> bool {
+    fn gather_here(
+        &mut self,
+        site: RulePosition<'_>,
+        at: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) -> bool {
         let Some(limits) = &site.schema.node().limits else {
             return false;
         };
         let list = at.field("x-kubernetes-validations");
-        let ready: Vec<Ready> = limits
+        let ready: Vec<CompiledRule> = limits
             .rules
             .iter()
             .enumerate()
@@ -134,9 +143,8 @@ impl Rules {
         found
     }
 
-    /// Runs the rules on an object that keeps its schema; `old` is the stored object on update.
-    /// A rule that fails on a value that did not change is tolerated, unless it speaks of
-    /// `oldSelf`.
+    /// Runs the rules on an object that is valid by its schema; `old` is the stored object on
+    /// update. A rule that fails on an unchanged value is tolerated, unless it uses `oldSelf`.
     pub fn check(
         &self,
         root: Schema<'_>,
@@ -144,7 +152,7 @@ impl Rules {
         old: Option<&Value>,
         problems: &mut Problems,
     ) {
-        self.check_within(PER_OBJECT, root, new, old, problems);
+        self.check_within(MAX_STEPS_PER_OBJECT, root, new, old, problems);
     }
 
     fn check_within(
@@ -160,19 +168,19 @@ impl Rules {
             left: steps,
             problems,
         };
-        // Stopping early has already been reported.
-        let _stopped = walk.visit(root, new, old, &Place::Root);
+        // The early stop has already been reported.
+        let _stopped = walk.visit(root, new, old, &FieldPath::Root);
     }
 }
 
 struct Walk<'w> {
-    rules: &'w Rules,
+    rules: &'w CompiledRules,
     left: u64,
     problems: &'w mut Problems,
 }
 
-/// The object's steps ran out.
-struct Stopped;
+/// The step budget of the object is exhausted.
+struct StepsExhausted;
 
 impl Walk<'_> {
     fn visit(
@@ -180,8 +188,8 @@ impl Walk<'_> {
         schema: Schema<'_>,
         new: &Value,
         old: Option<&Value>,
-        at: &Place<'_>,
-    ) -> Result<(), Stopped> {
+        at: &FieldPath<'_>,
+    ) -> Result<(), StepsExhausted> {
         if new.is_null() || !self.rules.reached.contains(&schema.id()) {
             return Ok(());
         }
@@ -205,7 +213,7 @@ impl Walk<'_> {
                 let Some(of) = schema.items() else {
                     return Ok(());
                 };
-                let old = Old::new(schema, old);
+                let old = OldItems::new(schema, old);
                 for (index, item) in items.iter().enumerate() {
                     self.visit(of, item, old.of(item), &at.index(index))?;
                 }
@@ -217,12 +225,12 @@ impl Walk<'_> {
 
     fn run(
         &mut self,
-        rule: &Ready,
+        rule: &CompiledRule,
         schema: Schema<'_>,
         new: &Value,
         old: Option<&Value>,
-        at: &Place<'_>,
-    ) -> Result<(), Stopped> {
+        at: &FieldPath<'_>,
+    ) -> Result<(), StepsExhausted> {
         if rule.program.uses_old && !rule.optional_old && old.is_none() {
             return Ok(());
         }
@@ -234,9 +242,9 @@ impl Walk<'_> {
         };
         let scope = Scope::new("self", &this);
         let scope = scope.with("oldSelf", &before);
-        let meter = Meter::new(self.left.min(PER_CALL));
+        let meter = Meter::new(self.left.min(MAX_STEPS_PER_RULE));
         let given = meter.left();
-        let machine = Machine {
+        let machine = Evaluator {
             program: &rule.program,
             meter: &meter,
         };
@@ -253,7 +261,7 @@ impl Walk<'_> {
                 "a bool is expected and the rule gave a {}",
                 other.type_name()
             ),
-            // A rule that could not be asked says so where it stands.
+            // An evaluation error is reported at the rule's path.
             Err(Fault::Error(error)) => {
                 let said = rule.text.strip_prefix("failed rule: ");
                 let said = said.unwrap_or(&rule.text);
@@ -269,7 +277,7 @@ impl Walk<'_> {
             Err(Fault::Exhausted) => {
                 let words = "validation failed due to running out of cost budget, no further validation rules will be run";
                 self.report(FieldErrorKind::Invalid, at.to_string(), new, words.into());
-                return Err(Stopped);
+                return Err(StepsExhausted);
             }
         };
         let path = format!("{at}{}", rule.suffix);
@@ -282,14 +290,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A message expression that fails, or gives nothing to say, leaves the word to the message.
-    fn words(&mut self, rule: &Ready, scope: &Scope<'_, '_>) -> String {
+    /// The message of a failed rule. A message expression that fails or returns nothing falls back
+    /// to the static message.
+    fn words(&mut self, rule: &CompiledRule, scope: &Scope<'_, '_>) -> String {
         let Some(program) = &rule.message else {
             return rule.text.to_string();
         };
-        let meter = Meter::new(self.left.min(PER_CALL));
+        let meter = Meter::new(self.left.min(MAX_STEPS_PER_RULE));
         let given = meter.left();
-        let machine = Machine {
+        let machine = Evaluator {
             program,
             meter: &meter,
         };
@@ -303,7 +312,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Objects and lists are too large to be shown in a problem.
+    /// Reports a failure. Objects and lists are too large to be shown.
     fn report(&mut self, kind: FieldErrorKind, path: String, value: &Value, detail: String) {
         let shown = matches!(kind, FieldErrorKind::Invalid | FieldErrorKind::Duplicate)
             && !(value.is_object() || value.is_array());

@@ -1,4 +1,4 @@
-//! From the JSON of an `openAPIV3Schema` to the arena every other room walks.
+//! Compiles the JSON of an `openAPIV3Schema` to the arena that the other modules walk.
 //!
 //! Compiling never fails: what is not understood is left out, because a definition is reviewed
 //! before it is served and a stored one must stay readable.
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::pattern::pattern;
 use crate::schema::{
-    Limits, ListType, Node, NodeId, OBJECT_META, Pattern, Rule, Schema, Schemas, Type, builtin,
-    strings,
+    Limits, ListType, Node, NodeId, OBJECT_META, Pattern, Schema, Schemas, Type, ValidationRule,
+    builtin, strings,
 };
 
 /// A compiled schema and where it begins.
@@ -32,7 +32,7 @@ impl Compiled {
 
 /// Compiles the schema of a whole custom resource; `preserve` keeps unknown fields at the root.
 pub fn compile(schema: &Value, preserve: bool) -> Compiled {
-    let mut compiler = Compiler::default();
+    let mut compiler = SchemaCompiler::default();
     let mut node = compiler.node(schema);
     node.preserve_unknown |= preserve;
     if node.ty == Type::Any {
@@ -47,11 +47,11 @@ pub fn compile(schema: &Value, preserve: bool) -> Compiled {
 }
 
 #[derive(Default)]
-struct Compiler {
+struct SchemaCompiler {
     schemas: Schemas,
 }
 
-impl Compiler {
+impl SchemaCompiler {
     fn add(&mut self, schema: &Value) -> NodeId {
         let node = self.node(schema);
         self.schemas.add(node)
@@ -80,7 +80,7 @@ impl Compiler {
         }
         node.additional = match &schema["additionalProperties"] {
             additional @ Value::Object(_) => Some(self.add(additional)),
-            // Any value, of which nothing is known: the fields of an object in it are pruned.
+            // Any value with no declared fields: the fields of an object in it are pruned.
             Value::Bool(true) => Some(self.schemas.add(Node::default())),
             _ => None,
         };
@@ -94,8 +94,8 @@ impl Compiler {
         node
     }
 
-    /// A whole object has apiVersion, kind and metadata whether or not its schema says so. All a
-    /// schema may add to metadata is limits on name and generateName.
+    /// Adds apiVersion, kind and metadata, which a whole object has whether or not its schema
+    /// declares them. All that a schema may add to metadata is limits on name and generateName.
     fn give_object_fields(&mut self, node: &mut Node, metadata: &Value) {
         for name in ["apiVersion", "kind"] {
             if !node.properties.contains_key(name) {
@@ -186,17 +186,17 @@ fn list_type(schema: &Value) -> ListType {
     }
 }
 
-fn rules(list: &Value) -> Vec<Rule> {
+fn rules(list: &Value) -> Vec<ValidationRule> {
     let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
     list.iter().map(rule).collect()
 }
 
-fn rule(value: &Value) -> Rule {
+fn rule(value: &Value) -> ValidationRule {
     let text = |name: &str| {
         let text = value[name].as_str().filter(|text| !text.is_empty());
         text.map(ToOwned::to_owned)
     };
-    Rule {
+    ValidationRule {
         rule: text("rule").unwrap_or_default(),
         message: text("message"),
         message_expression: text("messageExpression"),

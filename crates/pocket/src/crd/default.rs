@@ -1,7 +1,7 @@
 //! Filling absent fields from a schema's defaults.
 //!
-//! Defaulting is idempotent. Null on a field that is not nullable counts as absence: it takes the
-//! default. Where there is none it goes away when an object is read, and stays where one is applied.
+//! Defaulting is idempotent. Null on a field that is not nullable counts as absent and takes the
+//! default. Without a default it is dropped when an object is read, and stays where one is applied.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub fn default(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
-/// Takes out null where it is neither allowed nor made a default.
+/// Removes null where it is neither allowed nor replaced by a default.
 pub fn drop_nulls(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
@@ -29,7 +29,7 @@ pub fn drop_nulls(schema: Schema<'_>, value: &mut Value) {
                 return true;
             };
             if schema.node().embedded_resource && is_object_field(name) {
-                // These are read where all whole objects are.
+                // These are handled where all whole objects are.
                 return true;
             }
             let (node, schema) = (field.node(), field);
@@ -49,7 +49,7 @@ pub fn drop_nulls(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
-/// What every whole object has, whatever its schema says.
+/// Whether a field is one of every whole object, whatever its schema declares.
 fn is_object_field(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
@@ -82,7 +82,7 @@ fn object(schema: Schema<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// An item of a list cannot be absent, so null stays where there is no default for it.
+/// Defaults an item of a list. An item cannot be absent, so null stays without a default.
 fn entry(schema: Schema<'_>, value: &mut Value) {
     if value.is_null()
         && !schema.node().nullable

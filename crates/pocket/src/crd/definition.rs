@@ -1,4 +1,4 @@
-//! A custom resource definition, read once and used on every request.
+//! A custom resource definition, parsed once and used on every request.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub use super::review::{default, validate, validate_name, validate_update};
 use super::{
-    cel::Rules,
+    cel::CompiledRules,
     compile::{Compiled, compile},
     default, embedded,
     path::Path,
@@ -20,26 +20,26 @@ use crate::{
     status::{FieldError, FieldErrorKind, Problems},
 };
 
-/// What a definition defines.
+/// A parsed definition.
 #[derive(Debug, Clone)]
 pub struct Definition {
     /// API group.
     pub group: String,
-    /// What the resource is called.
-    pub names: Names,
+    /// The names of the resource.
+    pub names: ResourceNames,
     /// Whether objects live in namespaces.
-    pub scope: Scope,
+    pub scope: ResourceScope,
     /// In the order of the definition.
-    pub versions: Vec<Version>,
-    /// Unknown fields are kept in every version; only definitions older than v1 have it.
+    pub versions: Vec<DefinitionVersion>,
+    /// Unknown fields are kept in every version; only definitions older than v1 have this.
     pub preserve_unknown_fields: bool,
-    /// Deleted, and waiting for its objects to go: it takes no new ones.
+    /// Deleted, and waiting for its objects to be removed: it accepts no new ones.
     pub ending: bool,
 }
 
-/// What a resource is called.
+/// The names of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct ResourceNames {
     /// `widgets`.
     pub plural: String,
     /// `widget`.
@@ -54,9 +54,9 @@ pub struct Names {
     pub categories: Vec<String>,
 }
 
-/// Where the objects of a resource live.
+/// The scope of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum ResourceScope {
     /// In the cluster.
     Cluster,
     /// In namespaces.
@@ -65,7 +65,7 @@ pub enum Scope {
 
 /// One version of a custom resource. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub struct Version {
+pub struct DefinitionVersion {
     /// `v1beta1`.
     pub name: String,
     /// Whether clients may use it.
@@ -74,27 +74,27 @@ pub struct Version {
     pub storage: bool,
     /// Whether its use is answered with a warning.
     pub deprecated: bool,
-    /// The warning, when it is not the usual one.
+    /// The warning, if it is not the default one.
     pub deprecation_warning: Option<String>,
     /// The compiled schema.
     pub schema: Arc<Compiled>,
     /// The compiled rules.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<CompiledRules>,
     /// Whether there is a status subresource.
     pub has_status: bool,
     /// The scale subresource, if there is one.
-    pub scale: Option<Scale>,
+    pub scale: Option<ScaleSubresource>,
     /// What `kubectl get` prints besides the name.
     pub printer_columns: Vec<PrinterColumn>,
-    /// Fields that selectors may speak of.
+    /// Fields that field selectors may use.
     pub selectable_fields: Vec<Path>,
     /// The schema as it was written, for publishing.
     pub open_api: Arc<Value>,
 }
 
-/// Where the scale subresource finds its parts.
+/// The paths of the scale subresource.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scale {
+pub struct ScaleSubresource {
     /// Such as `.spec.replicas`.
     pub spec_replicas: Path,
     /// Such as `.status.replicas`.
@@ -103,8 +103,8 @@ pub struct Scale {
     pub label_selector: Option<Path>,
 }
 
-impl Scale {
-    /// The numbers and the selector are those of a Scale, whatever the schema says.
+impl ScaleSubresource {
+    /// Checks that the numbers and the selector are those of a Scale, whatever the schema declares.
     fn validate(&self, object: &Value, problems: &mut Problems) {
         for path in [&self.spec_replicas, &self.status_replicas] {
             let most = i32::MAX.into();
@@ -129,7 +129,7 @@ impl Scale {
     }
 }
 
-/// The number at a path of fields, or why there is something else.
+/// The number at a path of fields, or an error if it is something else.
 fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
     let Some(found) = nested(path, object)? else {
         return Ok(None);
@@ -138,7 +138,7 @@ fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
     number.ok_or_else(|| unexpected(path.source(), found, "int64"))
 }
 
-/// The text at a path of fields, or why there is something else.
+/// The text at a path of fields, or an error if it is something else.
 fn text_at<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v str>, String> {
     let Some(found) = nested(path, object)? else {
         return Ok(None);
@@ -147,8 +147,8 @@ fn text_at<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v str>, String
     text.ok_or_else(|| unexpected(path.source(), found, "string"))
 }
 
-/// What is at a path of fields. Nothing has no fields, and anything else that is no object should
-/// have had some.
+/// The value at a path of fields. An absent parent has no fields; any other parent that is no
+/// object is an error.
 fn nested<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v Value>, String> {
     let mut found = object;
     let mut passed = String::new();
@@ -170,7 +170,7 @@ fn nested<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v Value>, Strin
 
 fn unexpected(path: &str, found: &Value, expected: &str) -> String {
     let (shown, ty) = go::shown(found);
-    // What is beyond all integers is held as a float.
+    // Numbers beyond all integers are stored as floats.
     let ty = if found.is_u64() && !found.is_i64() {
         "float64"
     } else {
@@ -179,7 +179,7 @@ fn unexpected(path: &str, found: &Value, expected: &str) -> String {
     format!("{path} accessor error: {shown} is of the type {ty}, expected {expected}")
 }
 
-/// A column that `kubectl get` prints.
+/// A column of `kubectl get`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrinterColumn {
     /// The heading.
@@ -188,16 +188,15 @@ pub struct PrinterColumn {
     pub ty: String,
     /// Refines the type.
     pub format: String,
-    /// For people.
     pub description: String,
     /// Above zero: only in wide output.
     pub priority: i64,
-    /// Where the value is.
+    /// The path of the value.
     pub path: Path,
 }
 
 impl Definition {
-    /// Reads a definition that was accepted; parts that cannot be read are left out.
+    /// Parses an accepted definition; unreadable parts are left out.
     pub fn read(object: &Value) -> Self {
         let spec = &object["spec"];
         let preserve = spec["preserveUnknownFields"] == true;
@@ -205,13 +204,13 @@ impl Definition {
             group: text(&spec["group"]),
             names: read_names(&spec["names"]),
             scope: if spec["scope"] == "Namespaced" {
-                Scope::Namespaced
+                ResourceScope::Namespaced
             } else {
-                Scope::Cluster
+                ResourceScope::Cluster
             },
             versions: list(&spec["versions"])
                 .iter()
-                .map(|version| Version::read(version, preserve))
+                .map(|version| DefinitionVersion::read(version, preserve))
                 .collect(),
             preserve_unknown_fields: preserve,
             ending: object["metadata"]["deletionTimestamp"].is_string(),
@@ -219,24 +218,25 @@ impl Definition {
     }
 
     /// The version called `name`.
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&DefinitionVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
 
     /// The version objects are stored in.
-    pub fn storage(&self) -> Option<&Version> {
+    pub fn storage(&self) -> Option<&DefinitionVersion> {
         self.versions.iter().find(|version| version.storage)
     }
 
     /// The served versions, the most preferred first: `v2`, `v1`, `v1beta2`, `v1alpha1`, `other`.
-    pub fn served(&self) -> Vec<&Version> {
-        let mut served: Vec<&Version> = self.versions.iter().filter(|v| v.served).collect();
+    pub fn served(&self) -> Vec<&DefinitionVersion> {
+        let mut served: Vec<&DefinitionVersion> =
+            self.versions.iter().filter(|v| v.served).collect();
         served.sort_by(|a, b| prefer(&a.name, &b.name));
         served
     }
 
     /// The text of the `Warning` header for requests in a deprecated version.
-    pub fn deprecation(&self, version: &Version) -> Option<String> {
+    pub fn deprecation(&self, version: &DefinitionVersion) -> Option<String> {
         version.deprecated.then(|| {
             version.deprecation_warning.clone().unwrap_or_else(|| {
                 let (group, kind) = (&self.group, &self.names.kind);
@@ -250,7 +250,7 @@ impl Definition {
     }
 
     /// The most preferred version that is served, not deprecated and newer than this one.
-    fn successor(&self, old: &Version) -> Option<&str> {
+    fn successor(&self, old: &DefinitionVersion) -> Option<&str> {
         let mut served = self.served().into_iter();
         let newer = served.find(|other| !other.deprecated)?;
         prefer(&newer.name, &old.name)
@@ -258,7 +258,8 @@ impl Definition {
             .then_some(&newer.name)
     }
 
-    /// An object in another version: with no conversion, only apiVersion changes.
+    /// Converts an object to another version: without a conversion webhook, only apiVersion
+    /// changes.
     pub fn convert(&self, object: &mut Value, version: &str) {
         if let Some(fields) = object.as_object_mut() {
             let text = format!("{}/{version}", self.group);
@@ -267,12 +268,13 @@ impl Definition {
     }
 }
 
-impl Version {
+impl DefinitionVersion {
     fn read(version: &Value, preserve: bool) -> Self {
         let open_api = &version["schema"]["openAPIV3Schema"];
         let schema = compile(open_api, preserve);
-        // Rules were reviewed when the definition was made; one that is broken now stays silent.
-        let rules = Rules::compile(schema.root(), "", &mut Problems::new());
+        // Rules were reviewed when the definition was created; one that no longer compiles is
+        // skipped.
+        let rules = CompiledRules::compile(schema.root(), "", &mut Problems::new());
         Self {
             name: text(&version["name"]),
             served: version["served"] == true,
@@ -305,20 +307,20 @@ impl Version {
         prune::prune(self.root(), object)
     }
 
-    /// Reads what a client sent: null is absence, and whole objects inside have metadata.
-    /// Returns the paths of unknown fields in that.
+    /// Normalizes what a client sent: null is absence, and embedded objects have metadata. Returns
+    /// the paths of unknown fields in that metadata.
     pub fn take_in(&self, object: &mut Value) -> Result<Vec<String>, String> {
         default::drop_nulls(self.root(), object);
         embedded::read(self.root(), object)
     }
 
-    /// Reads the whole objects inside of what was applied, as far as they can be read.
+    /// Normalizes the embedded objects of an applied object, as far as they can be read.
     pub fn read_embedded(&self, object: &mut Value) {
-        // What cannot be read is left for the schema to judge.
+        // The schema validation reports what cannot be read.
         let _ = embedded::read(self.root(), object);
     }
 
-    /// The whole objects inside of an object, with their places.
+    /// The embedded objects of an object, with their paths.
     pub fn embedded<'v>(&self, object: &'v Value) -> Vec<(String, &'v Value)> {
         embedded::find(self.root(), object)
     }
@@ -328,8 +330,8 @@ impl Version {
         default::default(self.root(), object);
     }
 
-    /// Checks an object, pruned and defaulted, against the schema and then the rules. Rules need
-    /// an object that keeps its schema; if this one does not, a problem says they were not run.
+    /// Validates an object, pruned and defaulted, against the schema and then the rules. Rules need
+    /// an object that is valid by its schema; otherwise a problem says they were not run.
     pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
         validate::validate(self.root(), new, old, problems);
         if let Some(scale) = &self.scale {
@@ -338,17 +340,17 @@ impl Version {
         self.check_rules(new, old, problems);
     }
 
-    /// As [`Self::validate`], for an object that calls itself another kind: of the schema only the
-    /// uniqueness of items is asked, and that whole objects inside say what they are.
+    /// As [`Self::validate`], for an object that declares another kind: of the schema only the
+    /// uniqueness of items is checked, and that embedded objects have apiVersion and kind.
     pub fn validate_foreign(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
         validate::validate_embedded(&self.embedded(new), problems);
         validate::validate_unique(self.root(), new, old, problems);
         self.check_rules(new, old, problems);
     }
 
-    /// Asks the rules, unless something was found that keeps them from being asked.
+    /// Runs the rules, unless a problem keeps them from running.
     fn check_rules(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        // Rules can look at values that are merely wrong, and not at such as are missing, of
+        // Rules can read values that are merely invalid, but not values that are missing, of
         // another type or too many.
         let blocks = |error: &FieldError| {
             matches!(
@@ -373,9 +375,9 @@ impl Version {
     }
 }
 
-fn read_names(names: &Value) -> Names {
+fn read_names(names: &Value) -> ResourceNames {
     let strings = |name: &str| list(&names[name]).iter().map(text).collect();
-    Names {
+    ResourceNames {
         plural: text(&names["plural"]),
         singular: text(&names["singular"]),
         kind: text(&names["kind"]),
@@ -385,8 +387,8 @@ fn read_names(names: &Value) -> Names {
     }
 }
 
-fn read_scale(scale: &Value) -> Option<Scale> {
-    Some(Scale {
+fn read_scale(scale: &Value) -> Option<ScaleSubresource> {
+    Some(ScaleSubresource {
         spec_replicas: path(&scale["specReplicasPath"])?,
         status_replicas: path(&scale["statusReplicasPath"])?,
         label_selector: path(&scale["labelSelectorPath"]),

@@ -1,23 +1,23 @@
-//! Whole objects inside of a custom object: they say what they are, and have metadata.
+//! Embedded objects (`x-kubernetes-embedded-resource`): they have apiVersion, kind and metadata.
 //!
-//! What their metadata may say is judged where that of all objects is.
+//! Their metadata is validated where that of all objects is.
 
 use serde_json::Value;
 
-use crate::schema::{Place, Schema, conform};
+use crate::schema::{FieldPath, Schema, conform};
 
-/// Reads the kind and metadata of each whole object in `value`, or says why they are none. Returns
-/// the paths of the fields that metadata does not have; they were dropped.
+/// Normalizes the kind and metadata of each embedded object in `value`, or says why it is invalid.
+/// Returns the paths of unknown metadata fields, which are dropped.
 pub(super) fn read(schema: Schema<'_>, value: &mut Value) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
-    walk(schema, value, &Place::Root, &mut unknown)?;
+    walk(schema, value, &FieldPath::Root, &mut unknown)?;
     Ok(unknown)
 }
 
 fn walk(
     schema: Schema<'_>,
     value: &mut Value,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     if schema.node().embedded_resource && value.is_object() {
@@ -46,12 +46,12 @@ fn walk(
     Ok(())
 }
 
-/// The whole objects in `value`, with their places.
+/// The embedded objects in `value`, with their paths.
 pub(super) fn find<'v>(schema: Schema<'_>, value: &'v Value) -> Vec<(String, &'v Value)> {
     fn walk<'v>(
         schema: Schema<'_>,
         value: &'v Value,
-        at: &Place<'_>,
+        at: &FieldPath<'_>,
         found: &mut Vec<(String, &'v Value)>,
     ) {
         if schema.node().embedded_resource && value.is_object() {
@@ -69,11 +69,11 @@ pub(super) fn find<'v>(schema: Schema<'_>, value: &'v Value) -> Vec<(String, &'v
         }
     }
     let mut found = Vec::new();
-    walk(schema, value, &Place::Root, &mut found);
+    walk(schema, value, &FieldPath::Root, &mut found);
     found
 }
 
-fn read_object(value: &mut Value, at: &Place<'_>) -> Result<Vec<String>, String> {
+fn read_object(value: &mut Value, at: &FieldPath<'_>) -> Result<Vec<String>, String> {
     for name in ["apiVersion", "kind"] {
         if let Some(other) = value.get(name).filter(|value| !value.is_string()) {
             let at = at.field(name);

@@ -16,11 +16,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
     source: Box<str>,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum PathStep {
     /// `.name` or `['name']`.
     Field(Box<str>),
     /// `[0]`; counted from the end when negative.
@@ -33,19 +33,19 @@ enum Step {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
-    left: Vec<Step>,
+    left: Vec<PathStep>,
     /// Absent for `[?(@.x)]`, which asks whether there is an `x`.
-    test: Option<(Comparison, Operand)>,
+    test: Option<(FilterOperator, Operand)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Operand {
     Literal(Value),
-    Path(Vec<Step>),
+    Path(Vec<PathStep>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+enum FilterOperator {
     Equal,
     NotEqual,
     Less,
@@ -55,7 +55,7 @@ enum Comparison {
 }
 
 impl Path {
-    /// Reads a path; a surrounding `{…}` is allowed, as kubectl writes it.
+    /// Parses a path; a surrounding `{…}` is allowed, as kubectl writes it.
     pub fn parse(source: &str) -> Result<Self, String> {
         let inner = source.strip_prefix('{').and_then(|s| s.strip_suffix('}'));
         Ok(Self {
@@ -64,17 +64,17 @@ impl Path {
         })
     }
 
-    /// What the path leads to, in the order of the object.
+    /// The values the path leads to, in the order of the object.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         follow(&self.steps, value)
     }
 
-    /// The names of a path made of fields alone, such as `.spec.replicas`.
+    /// The field names of a path made of fields alone, such as `.spec.replicas`.
     pub fn fields(&self) -> Option<Vec<&str>> {
         self.steps
             .iter()
             .map(|step| match step {
-                Step::Field(name) => Some(&**name),
+                PathStep::Field(name) => Some(&**name),
                 _ => None,
             })
             .collect()
@@ -92,7 +92,7 @@ impl fmt::Display for Path {
     }
 }
 
-fn follow<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
+fn follow<'a>(steps: &[PathStep], value: &'a Value) -> Vec<&'a Value> {
     let mut found = vec![value];
     for step in steps {
         found = found
@@ -103,7 +103,7 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
     found
 }
 
-impl Step {
+impl PathStep {
     fn apply<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match self {
             Self::Field(name) => value.get(&**name).into_iter().collect(),
@@ -153,7 +153,7 @@ impl Filter {
     }
 }
 
-impl Comparison {
+impl FilterOperator {
     fn holds(self, left: &Value, right: &Value) -> bool {
         let order = order(left, right);
         match self {

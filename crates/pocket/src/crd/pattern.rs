@@ -1,40 +1,41 @@
 //! Regular expressions as definitions write them.
 //!
-//! They are written for Go's RE2, which our engine reads with small differences; this translates
-//! those: `\d`, `\w`, `\s` and `\b` are ASCII, brackets and set operators inside a class stand for
-//! themselves, `{` that counts nothing stands for itself, `\Q…\E` quotes.
+//! They are written for Go's RE2. The `regex` crate reads them with small differences, which this
+//! module translates: `\d`, `\w`, `\s` and `\b` are ASCII, brackets and set operators inside a
+//! class are literal, `{` without a count is literal, `\Q…\E` quotes.
 
 use std::iter::Peekable;
 
 use regex::{Regex, RegexBuilder};
 
-/// What a compiled expression may take, so that a definition cannot fill the memory.
-const MOST_BYTES: usize = 1 << 20;
-/// What an expression of weight one may take.
-const LIGHT_BYTES: usize = 1 << 14;
+/// Bytes of a compiled expression, at most, so that a definition cannot fill the memory.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+/// Bytes of a compiled expression of weight one, at most.
+const LIGHT_COMPILED_BYTES: usize = 1 << 14;
 
-/// Compiles `source`; it may match anywhere, as the server has it.
+/// Compiles `source`; unanchored, as in the API server.
 pub(crate) fn pattern(source: &str) -> Result<Regex, regex::Error> {
-    build(&translate(source), MOST_BYTES)
+    build(&translate(source), MAX_COMPILED_BYTES)
 }
 
-/// An expression with how much work one character of text may cost, in units of a light one.
+/// An expression and its weight: how much work one character of text may cost, in units of a light
+/// expression.
 #[derive(Debug, Clone)]
-pub(crate) struct Weighed {
+pub(crate) struct WeighedPattern {
     pub(crate) regex: Regex,
     pub(crate) weight: usize,
 }
 
-/// Compiles `source` and weighs it. The engine does not tell the size of what it made, so growing
-/// limits are tried up to `most` times a light expression.
-pub(crate) fn weighed(source: &str, most: usize) -> Result<Weighed, regex::Error> {
+/// Compiles `source` and weighs it. The engine does not report the compiled size, so growing limits
+/// are tried, up to `most` times a light expression.
+pub(crate) fn weighed(source: &str, most: usize) -> Result<WeighedPattern, regex::Error> {
     let translated = translate(source);
     let mut weight = 1;
     loop {
-        match build(&translated, LIGHT_BYTES * weight) {
+        match build(&translated, LIGHT_COMPILED_BYTES * weight) {
             Err(regex::Error::CompiledTooBig(_)) if weight * 4 <= most => weight *= 4,
             Err(error) => return Err(error),
-            Ok(regex) => return Ok(Weighed { regex, weight }),
+            Ok(regex) => return Ok(WeighedPattern { regex, weight }),
         }
     }
 }
@@ -91,12 +92,12 @@ fn escape(out: &mut String, class: char) {
     }
 }
 
-/// The rest of a bracketed class, its end included.
+/// Translates the rest of a bracketed class, its end included.
 fn class(out: &mut String, source: &str, chars: &mut Chars<'_>) {
     if chars.next_if(|&(_, c)| c == '^').is_some() {
         out.push('^');
     }
-    // A bracket that comes first does not end the class.
+    // A bracket that comes first is literal.
     if chars.next_if(|&(_, c)| c == ']').is_some() {
         out.push_str("\\]");
     }

@@ -5,16 +5,16 @@
 
 use serde_json::Value;
 
-use crate::schema::{Place, Schema};
+use crate::schema::{FieldPath, Schema};
 
 /// Removes unknown fields from `value` and returns their paths, in the order of the object.
 pub fn prune(schema: Schema<'_>, value: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
-    walk(schema, value, &Place::Root, &mut dropped);
+    walk(schema, value, &FieldPath::Root, &mut dropped);
     dropped
 }
 
-fn walk(schema: Schema<'_>, value: &mut Value, at: &Place<'_>, dropped: &mut Vec<String>) {
+fn walk(schema: Schema<'_>, value: &mut Value, at: &FieldPath<'_>, dropped: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             let keeps = schema.node().preserve_unknown;
@@ -43,8 +43,9 @@ fn walk(schema: Schema<'_>, value: &mut Value, at: &Place<'_>, dropped: &mut Vec
     }
 }
 
-/// Where a list is not expected nothing is known of its items, and they lose all their fields.
-fn empty(value: &mut Value, at: &Place<'_>, dropped: &mut Vec<String>) {
+/// Prunes a list where none is expected: its items have no declared fields, so they lose all of
+/// them.
+fn empty(value: &mut Value, at: &FieldPath<'_>, dropped: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             dropped.extend(fields.keys().map(|name| at.field(name).to_string()));

@@ -1,8 +1,8 @@
-//! Whether a definition may be made or changed.
+//! Validation of definitions on create and update.
 //!
-//! Reviewed in stages, each of which needs the one before: what the resource is called; which
-//! words its schemas use; whether they are structural; and only then what they mean: defaults,
-//! rules and the paths that lead into them.
+//! It runs in stages, each of which needs the one before: the names of the resource; the keywords
+//! of its schemas; whether they are structural; and only then their meaning: defaults, rules and
+//! the paths that lead into them.
 
 mod defaults;
 mod names;
@@ -14,13 +14,13 @@ mod words;
 
 use serde_json::{Value, json};
 
-use crate::{schema::Place, status::Problems};
+use crate::{schema::FieldPath, status::Problems};
 
-/// The groups that belong to Kubernetes itself.
+/// The groups that are reserved for Kubernetes itself.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Fills what a definition may leave out.
+/// Fills the defaults of a definition.
 pub fn default(object: &mut Value) {
     if let Some(names) = object.pointer_mut("/spec/names")
         && let Some(kind) = names["kind"].as_str().map(ToOwned::to_owned)
@@ -58,10 +58,10 @@ fn fill(object: &mut Value, name: &str, value: impl FnOnce() -> Value) {
     }
 }
 
-/// The rules on a definition alone.
+/// Validates a definition on its own.
 pub fn validate(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
-    let at = Place::At("spec");
+    let at = FieldPath::At("spec");
     let group = spec["group"].as_str().unwrap_or_default();
     names::group(group, problems);
     approval(group, object, problems);
@@ -79,7 +79,8 @@ pub fn validate(object: &Value, problems: &mut Problems) {
     last_storage_version(object, problems);
 }
 
-/// A new definition is called after what it defines. Said with what else is said of the name.
+/// Checks that a new definition is named after the resource it defines. Reported together with
+/// other errors of the name.
 pub fn validate_name(object: &Value, problems: &mut Problems) {
     let names = &object["spec"]["names"];
     let group = object["spec"]["group"].as_str().unwrap_or_default();
@@ -103,7 +104,7 @@ pub fn validate_name(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Of several storage versions the first is noted as stored, and the last is looked for.
+/// Of several storage versions the first is recorded as stored, and the last is checked.
 fn last_storage_version(object: &Value, problems: &mut Problems) {
     let versions = object["spec"]["versions"].as_array().into_iter().flatten();
     let storage: Vec<&Value> = versions
@@ -176,7 +177,7 @@ fn conversion(conversion: &Value, problems: &mut Problems) {
     }
 }
 
-/// The rules on a change of a definition. Arguments: new, old.
+/// Validates a change of a definition. Arguments: new, old.
 pub fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
     let mut immutable = vec!["/spec/group", "/spec/names/plural"];
     if is_established(old) {
@@ -193,7 +194,7 @@ pub fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
     stored_versions(new, old, problems);
 }
 
-/// Objects may still be stored in every version that was once the storage version.
+/// Every version that was once the storage version must stay: objects may still be stored in it.
 fn stored_versions(new: &Value, old: &Value, problems: &mut Problems) {
     let empty = Vec::new();
     let versions = new["spec"]["versions"].as_array().unwrap_or(&empty);

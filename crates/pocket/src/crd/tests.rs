@@ -1,4 +1,4 @@
-//! Whole definitions, as operators ship them, and the laws that hold for every object.
+//! Whole definitions, as operators ship them, and properties that hold for every object.
 
 mod derived;
 mod laws;

@@ -1,9 +1,4 @@
-//! Whether a custom object keeps its schema.
-//!
-//! Paths and words follow the API server, because people and tools match on them. On update a
-//! problem below a value that did not change is tolerated (ratcheting): old and new values are
-//! correlated through fields, map keys and the keys of map lists, and compared only where a
-//! problem was found, so that a valid object pays nothing for it.
+//! Validation of a custom object by its schema.
 
 mod format;
 mod junction;
@@ -17,25 +12,25 @@ mod uri;
 use serde_json::{Map, Value};
 
 use crate::{
-    schema::{Limits, Place, Schema, Type},
+    schema::{FieldPath, Limits, Schema, Type},
     status::{FieldError, FieldErrorKind, Problems},
 };
 
 pub(crate) use format::{date_time, go_duration, is_valid as has_format};
-pub(crate) use list::Old;
+pub(crate) use list::OldItems;
 
 /// Reports what in `new` breaks `schema`; `old` is the stored object on update.
 pub fn validate(schema: Schema<'_>, new: &Value, old: Option<&Value>, problems: &mut Problems) {
     let mut findings = Findings::default();
-    let at = Place::Root;
-    walk(schema, new, old, &at, Whole::Root, &mut findings);
+    let at = FieldPath::Root;
+    walk(schema, new, old, &at, ObjectLevel::Root, &mut findings);
     unique::check(schema, new, old, &mut findings);
     for error in findings.0 {
         problems.push(error);
     }
 }
 
-/// As [`validate`], for an object of which no more is known than that it has sets and map lists.
+/// As [`validate`], for an object of which only the sets and map lists are known.
 pub(crate) fn validate_unique(
     schema: Schema<'_>,
     new: &Value,
@@ -49,12 +44,12 @@ pub(crate) fn validate_unique(
     }
 }
 
-/// Whole objects inside of another, with their places, must say what they are.
+/// Checks that embedded objects have apiVersion and kind.
 pub(crate) fn validate_embedded(objects: &[(String, &Value)], problems: &mut Problems) {
     let mut findings = Findings::default();
     for (at, object) in objects {
         if let Value::Object(fields) = object {
-            embedded(fields, &Place::At(at), &mut findings);
+            embedded(fields, &FieldPath::At(at), &mut findings);
         }
     }
     for error in findings.0 {
@@ -65,25 +60,38 @@ pub(crate) fn validate_embedded(objects: &[(String, &Value)], problems: &mut Pro
 /// As [`validate`], for a value that is not a whole object, such as a default.
 pub(crate) fn validate_part(schema: Schema<'_>, value: &Value, problems: &mut Problems) {
     let mut findings = Findings::default();
-    walk(schema, value, None, &Place::Root, Whole::No, &mut findings);
+    walk(
+        schema,
+        value,
+        None,
+        &FieldPath::Root,
+        ObjectLevel::No,
+        &mut findings,
+    );
     for error in findings.0 {
         problems.push(error);
     }
 }
 
-/// Whether a value is a whole object, whose metadata has rules of its own elsewhere.
+/// Whether a value is a whole object, whose metadata is validated elsewhere.
 #[derive(Clone, Copy, PartialEq)]
-enum Whole {
+enum ObjectLevel {
     Root,
     No,
 }
 
-/// Problems that may still be forgiven.
+/// Problems that ratcheting may still drop.
 #[derive(Default)]
 struct Findings(Vec<FieldError>);
 
 impl Findings {
-    fn add(&mut self, kind: FieldErrorKind, at: &Place<'_>, value: Option<Value>, detail: String) {
+    fn add(
+        &mut self,
+        kind: FieldErrorKind,
+        at: &FieldPath<'_>,
+        value: Option<Value>,
+        detail: String,
+    ) {
         self.0.push(FieldError {
             kind,
             path: at.to_string(),
@@ -93,33 +101,33 @@ impl Findings {
     }
 
     /// `spec.size: Invalid value: 0: spec.size in body <words>`.
-    fn in_body(&mut self, at: &Place<'_>, value: &Value, words: impl std::fmt::Display) {
+    fn in_body(&mut self, at: &FieldPath<'_>, value: &Value, words: impl std::fmt::Display) {
         let detail = format!("{at} in body {words}");
         self.add(FieldErrorKind::Invalid, at, Some(shown(value)), detail);
     }
 
     /// `spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`.
-    fn wrong_type(&mut self, at: &Place<'_>, value: &Value, expected: &str) {
+    fn wrong_type(&mut self, at: &FieldPath<'_>, value: &Value, expected: &str) {
         self.wrong_type_named(at, type_name(value), expected);
     }
 
-    fn wrong_type_named(&mut self, at: &Place<'_>, found: &str, expected: &str) {
+    fn wrong_type_named(&mut self, at: &FieldPath<'_>, found: &str, expected: &str) {
         let detail = format!("{at} in body must be of type {expected}: \"{found}\"");
         self.add(FieldErrorKind::TypeInvalid, at, Some(found.into()), detail);
     }
 
-    fn required(&mut self, at: &Place<'_>) {
+    fn required(&mut self, at: &FieldPath<'_>) {
         self.add(FieldErrorKind::Required, at, None, String::new());
     }
 
-    fn too_many(&mut self, at: &Place<'_>, count: u64, most: u64) {
+    fn too_many(&mut self, at: &FieldPath<'_>, count: u64, most: u64) {
         let items = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {items}");
         self.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
     }
 }
 
-/// A number without a fraction is shown without one.
+/// The value as shown: a number without a fraction is written without one.
 fn shown(value: &Value) -> Value {
     match value
         .as_f64()
@@ -134,8 +142,8 @@ fn walk(
     schema: Schema<'_>,
     new: &Value,
     old: Option<&Value>,
-    at: &Place<'_>,
-    whole: Whole,
+    at: &FieldPath<'_>,
+    whole: ObjectLevel,
     findings: &mut Findings,
 ) {
     let before = findings.0.len();
@@ -159,7 +167,8 @@ fn walk(
             _ => {}
         }
     } else {
-        // What is of another type is still held to the values, and a number to the range.
+        // A value of another type is still checked against the enumeration, and a number against
+        // the range.
         enumeration(schema, new, at, findings);
         if let (Value::Number(_), Some(limits)) = (new, &schema.node().limits) {
             scalar::check(limits, new, at, findings);
@@ -173,7 +182,12 @@ fn walk(
     }
 }
 
-fn has_type(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) -> bool {
+fn has_type(
+    schema: Schema<'_>,
+    value: &Value,
+    at: &FieldPath<'_>,
+    findings: &mut Findings,
+) -> bool {
     let (fits, expected) = match schema.node().ty {
         Type::Object => (value.is_object(), "object"),
         Type::Array => (value.is_array(), "array"),
@@ -189,8 +203,8 @@ fn has_type(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Fi
     let numeric = matches!(schema.node().ty, Type::Integer | Type::Number);
     match (value, format.filter(|format| !format.is_empty())) {
         _ if fits => {}
-        // The reference takes text and lists for whatever has a format and is no number, and says
-        // of everything else that it has another format.
+        // kube-apiserver accepts text and lists for any non-numeric type with a format, and reports
+        // every other value as having another format.
         (Value::String(_) | Value::Array(_), Some(_)) if !numeric => {}
         (Value::Number(number), Some(format)) => {
             let found = if number.is_i64() { "int64" } else { "float64" };
@@ -207,11 +221,12 @@ fn has_type(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Fi
     fits
 }
 
-/// `2.0` is an integer, as it is for the API server, while a float still tells whole numbers apart.
+/// Whether a value is an integer. `2.0` is one, as for the API server, as long as a float
+/// represents it exactly.
 fn is_integer(value: &Value) -> bool {
-    const EXACT: f64 = 9_007_199_254_740_991.0;
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
     let float = value.as_f64().filter(|_| value.is_f64());
-    value.is_i64() || float.is_some_and(|n| n.fract() == 0.0 && n.abs() <= EXACT)
+    value.is_i64() || float.is_some_and(|n| n.fract() == 0.0 && n.abs() <= MAX_EXACT_INTEGER)
 }
 
 pub(super) fn type_name(value: &Value) -> &'static str {
@@ -226,7 +241,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-fn enumeration(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+fn enumeration(schema: Schema<'_>, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     let allowed = &schema.node().enumeration;
     if allowed.is_empty() || allowed.contains(value) {
         return;
@@ -251,8 +266,8 @@ fn object(
     schema: Schema<'_>,
     fields: &Map<String, Value>,
     old: Option<&Value>,
-    at: &Place<'_>,
-    whole: Whole,
+    at: &FieldPath<'_>,
+    whole: ObjectLevel,
     findings: &mut Findings,
 ) {
     let node = schema.node();
@@ -267,7 +282,7 @@ fn object(
     if node.embedded_resource {
         embedded(fields, at, findings);
     }
-    let is_object = whole == Whole::Root || node.embedded_resource;
+    let is_object = whole == ObjectLevel::Root || node.embedded_resource;
     for (name, value) in fields {
         let Some(field) = schema.field(name) else {
             continue;
@@ -278,14 +293,14 @@ fn object(
             continue;
         }
         let old = old.and_then(|old| old.get(name));
-        walk(field, value, old, &place, Whole::No, findings);
+        walk(field, value, old, &place, ObjectLevel::No, findings);
     }
 }
 
 fn property_count(
     limits: &Limits,
     fields: &Map<String, Value>,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     findings: &mut Findings,
 ) {
     let count = fields.len() as u64;
@@ -298,11 +313,19 @@ fn property_count(
     }
 }
 
-/// The rest of metadata has the same rules in every kind, and they are kept where all kinds are.
-fn metadata(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+/// Validates the schema's limits on metadata; the rest of metadata is validated in `kinds`, for all
+/// kinds alike.
+fn metadata(schema: Schema<'_>, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     for name in ["name", "generateName"] {
         if let (Some(schema), Some(value)) = (schema.property(name), value.get(name)) {
-            walk(schema, value, None, &at.field(name), Whole::No, findings);
+            walk(
+                schema,
+                value,
+                None,
+                &at.field(name),
+                ObjectLevel::No,
+                findings,
+            );
         }
     }
     for name in &schema.node().required {
@@ -312,7 +335,7 @@ fn metadata(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Fi
     }
 }
 
-fn embedded(fields: &Map<String, Value>, at: &Place<'_>, findings: &mut Findings) {
+fn embedded(fields: &Map<String, Value>, at: &FieldPath<'_>, findings: &mut Findings) {
     for name in ["apiVersion", "kind"] {
         match fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => {

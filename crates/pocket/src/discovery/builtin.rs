@@ -4,9 +4,9 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use super::Resource;
+use super::ApiResource;
 
-/// A built-in resource and where it is served.
+/// A built-in resource with its group and version.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Builtin {
     /// API group, empty for the core group.
@@ -15,10 +15,10 @@ pub struct Builtin {
     pub version: String,
     /// The resource.
     #[serde(flatten)]
-    pub resource: Resource,
+    pub resource: ApiResource,
 }
 
-// The file is generated and committed, and a test reads it: an unreadable one is empty here.
+// The file is generated and committed, and a test parses it: an unreadable one is empty here.
 static ALL: LazyLock<Vec<Builtin>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../data/discovery.json")).unwrap_or_default()
 });

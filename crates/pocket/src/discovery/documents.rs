@@ -1,10 +1,10 @@
-//! The documents themselves.
+//! The discovery documents.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Group, Resource, Subresource, Version, group_version};
+use super::{ApiResource, DiscoveryVersion, Group, Subresource, group_version};
 use crate::digest::Digest;
 
 /// A rendered document and the ETag of its content, quotes included.
@@ -54,7 +54,7 @@ pub fn group(group: &Group) -> Value {
 }
 
 fn group_entry(group: &Group) -> Value {
-    let entry = |version: &Version| {
+    let entry = |version: &DiscoveryVersion| {
         let group_version = group_version(&group.name, &version.name);
         json!({"groupVersion": group_version, "version": version.name})
     };
@@ -66,7 +66,7 @@ fn group_entry(group: &Group) -> Value {
 }
 
 /// `/api/v1` and `/apis/GROUP/VERSION`: resources, each followed by its subresources.
-pub fn resource_list(group: &str, version: &Version) -> Value {
+pub fn resource_list(group: &str, version: &DiscoveryVersion) -> Value {
     let mut rows = Vec::new();
     for resource in &version.resources {
         rows.push(resource_row(group, &version.name, resource));
@@ -79,14 +79,14 @@ pub fn resource_list(group: &str, version: &Version) -> Value {
         "groupVersion": group_version(group, &version.name),
         "resources": rows,
     });
-    // The oldest document of all does not say what it is itself.
+    // The document of the core group has no `kind` and `apiVersion` of its own.
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
     }
     list
 }
 
-fn resource_row(group: &str, version: &str, resource: &Resource) -> Value {
+fn resource_row(group: &str, version: &str, resource: &ApiResource) -> Value {
     let mut row = json!({
         "name": resource.plural,
         "singularName": resource.singular,
@@ -95,7 +95,7 @@ fn resource_row(group: &str, version: &str, resource: &Resource) -> Value {
         "verbs": resource.verbs,
     });
     names(&mut row, resource);
-    // Only what is stored has a storage version; it is opaque to clients.
+    // Only stored resources have a storage version; it is opaque to clients.
     if resource.verbs.iter().any(|verb| verb == "list") {
         let stored = format!("{group}/{version}/{}", resource.kind);
         row["storageVersionHash"] = STANDARD.encode(Digest::of(stored).short()).into();
@@ -106,7 +106,7 @@ fn resource_row(group: &str, version: &str, resource: &Resource) -> Value {
 fn subresource_row(
     group: &str,
     version: &str,
-    resource: &Resource,
+    resource: &ApiResource,
     subresource: &Subresource,
 ) -> Value {
     let mut row = json!({
@@ -136,7 +136,7 @@ pub fn aggregated(groups: &[Group], core: bool) -> Value {
 }
 
 fn aggregated_group(group: &Group) -> Value {
-    let version = |version: &Version| {
+    let version = |version: &DiscoveryVersion| {
         let resources = version.resources.iter();
         let resources: Vec<Value> = resources
             .map(|resource| aggregated_resource(&group.name, &version.name, resource))
@@ -151,8 +151,8 @@ fn aggregated_group(group: &Group) -> Value {
     json!({"metadata": metadata, "versions": group.versions.iter().map(version).collect::<Vec<_>>()})
 }
 
-fn aggregated_resource(group: &str, version: &str, resource: &Resource) -> Value {
-    // A built-in kind that belongs where it stands is called by its name alone.
+fn aggregated_resource(group: &str, version: &str, resource: &ApiResource) -> Value {
+    // A built-in kind of the group version it is listed in is written by its name alone.
     let kind = |(group_, version_): (&str, &str), kind: &str| {
         let at_home = !resource.custom && (group_, version_) == (group, version);
         let (group, version) = if at_home {
@@ -187,7 +187,7 @@ fn response_kind(group: &str, version: &str, kind: &str) -> Value {
     json!({"group": group, "version": version, "kind": kind})
 }
 
-fn names(entry: &mut Value, resource: &Resource) {
+fn names(entry: &mut Value, resource: &ApiResource) {
     if !resource.short_names.is_empty() {
         entry["shortNames"] = resource.short_names.as_slice().into();
     }

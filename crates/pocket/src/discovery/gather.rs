@@ -1,15 +1,21 @@
-//! From single resources to groups.
+//! Groups single resources by group and version.
 
-use super::{Group, Resource, Version, sort};
+use super::{ApiResource, DiscoveryVersion, Group, sort};
 
 /// Groups made of `(group, version, resource)`, in the order they are published. Resources keep
-/// the order in which they come.
-pub fn gather<'a>(resources: impl IntoIterator<Item = (&'a str, &'a str, Resource)>) -> Vec<Group> {
+/// their order.
+pub fn gather<'a>(
+    resources: impl IntoIterator<Item = (&'a str, &'a str, ApiResource)>,
+) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (group, version, resource) in resources {
         let group = found_or_new(&mut groups, |g| g.name == group, || Group::new(group));
         let versions = &mut group.versions;
-        let version = found_or_new(versions, |v| v.name == version, || Version::new(version));
+        let version = found_or_new(
+            versions,
+            |v| v.name == version,
+            || DiscoveryVersion::new(version),
+        );
         version.resources.push(resource);
     }
     sort(&mut groups);
@@ -37,7 +43,7 @@ impl Group {
     }
 }
 
-impl Version {
+impl DiscoveryVersion {
     fn new(name: &str) -> Self {
         Self {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! Which version of a group is preferred, and which group comes first.
+//! The order of groups, and of the versions of a group.
 
 use std::cmp::Ordering;
 
@@ -20,7 +20,7 @@ pub fn sort(groups: &mut [Group]) {
 }
 
 /// Orders version names, the preferred one first: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`,
-/// and then by name those that are made differently.
+/// then all other names alphabetically.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),

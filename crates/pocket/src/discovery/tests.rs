@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn boat() -> Resource {
+fn boat() -> ApiResource {
     let subresource = |name: &str, (group, version, kind): (&str, &str, &str)| Subresource {
         name: name.into(),
         group: group.into(),
@@ -10,7 +10,7 @@ fn boat() -> Resource {
         kind: kind.into(),
         verbs: ["get", "patch", "update"].map(Into::into).into(),
     };
-    Resource {
+    ApiResource {
         plural: "boats".into(),
         singular: "boat".into(),
         kind: "Boat".into(),

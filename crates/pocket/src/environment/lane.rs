@@ -1,12 +1,13 @@
-//! Two lanes for tasks: one for those who ask for little, one for those who ask for much.
+//! Two lanes for tasks: one for small requests, one for bulk work.
 //!
-//! Tasks on one set of threads run in the order in which they become ready. A thousand clients who
-//! take large lists keep them busy with encrypting and sending, a slice for each, and who asks for
-//! one object waits behind all of these. So a task that is about to do much moves to threads that
-//! let the others go first (see [`Spawn::spawn_patient`]), and comes back when it does little again.
+//! Tasks on one set of threads run in the order in which they become ready. A thousand clients that
+//! fetch large lists keep the threads busy with encrypting and sending, a slice for each, and a
+//! request for one object waits behind all of these. So a task that is about to do much work moves
+//! to low-priority threads (see [`Spawn::spawn_patient`]), and comes back when it does little
+//! again.
 //!
-//! A task is carried by [`travel`]. What runs inside asks for its lane by [`patient`],
-//! [`poll_patient`] and [`hurry`], which say nothing and do nothing for whoever is not carried.
+//! A task is driven by [`travel`]. Code inside it requests its lane by [`patient`],
+//! [`poll_patient`] and [`hurry`], which do nothing in a task that `travel` does not drive.
 
 use std::{
     cell::Cell,
@@ -27,16 +28,16 @@ enum Lane {
     Patient,
 }
 
-/// The lane that a task is polled on, and the one that it wants.
+/// The lane that a task is polled on, and the one that it requested.
 #[derive(Debug, Clone, Copy)]
-struct Now {
+struct CurrentLane {
     here: Lane,
     wanted: Lane,
 }
 
 thread_local! {
-    /// Of the task that this thread polls, if it is carried.
-    static NOW: Cell<Option<Now>> = const { Cell::new(None) };
+    /// The lanes of the task that this thread polls, if [`travel`] drives it.
+    static NOW: Cell<Option<CurrentLane>> = const { Cell::new(None) };
 }
 
 /// Resolves on the patient lane.
@@ -44,21 +45,21 @@ pub(crate) async fn patient() {
     poll_fn(poll_patient).await;
 }
 
-/// Ready on the patient lane; elsewhere the task moves there, and asks again.
+/// Ready on the patient lane; elsewhere the task moves there and is polled again.
 pub(crate) fn poll_patient(context: &mut Context<'_>) -> Poll<()> {
     match NOW.get() {
         Some(now) if now.here == Lane::Quick => {
-            NOW.set(Some(Now {
+            NOW.set(Some(CurrentLane {
                 wanted: Lane::Patient,
                 ..now
             }));
-            // Whoever is between here and the task may look only at what has asked for it.
+            // A combinator between here and the task may poll only the futures that were woken.
             context.waker().wake_by_ref();
             Poll::Pending
         }
         Some(now) => {
-            // Whatever it thought of going back is put off.
-            NOW.set(Some(Now {
+            // Cancels an earlier request to go back.
+            NOW.set(Some(CurrentLane {
                 wanted: Lane::Patient,
                 ..now
             }));
@@ -68,26 +69,26 @@ pub(crate) fn poll_patient(context: &mut Context<'_>) -> Poll<()> {
     }
 }
 
-/// The task does little from now on.
+/// Requests the normal lane: the task does little from now on.
 pub(crate) fn hurry() {
     if let Some(now) = NOW.get()
         && now.here == Lane::Patient
     {
-        NOW.set(Some(Now {
+        NOW.set(Some(CurrentLane {
             wanted: Lane::Quick,
             ..now
         }));
     }
 }
 
-/// Carries a task to its end, each time on the lane that it wants.
+/// Drives a task to its end, each time on the lane that it requested.
 pub(crate) async fn travel(spawner: Arc<dyn Spawn>, name: &'static str, task: BoxFuture<()>) {
-    let mut carried = Carried::new(task);
+    let mut carried = DrivenTask::new(task);
     while !carried.go(Lane::Quick).await {
         let (back, home) = oneshot::channel();
         let away = async move {
             let ended = carried.go(Lane::Patient).await;
-            // Nobody waits for it only if everything is coming to its end.
+            // The receiver is gone only when the server is shutting down.
             let _ = back.send((carried, ended));
         };
         spawner.spawn_patient(name, Box::pin(away));
@@ -98,18 +99,18 @@ pub(crate) async fn travel(spawner: Arc<dyn Spawn>, name: &'static str, task: Bo
     }
 }
 
-/// A task and its bell. What the task waits for rings the bell, which is the same on both lanes: a
-/// part of the task that is not looked at on arrival is heard there nevertheless.
-struct Carried {
+/// A task and its waker. The waker is the same on both lanes, so that a wake-up of a part of the
+/// task that is not polled on arrival is not lost.
+struct DrivenTask {
     task: BoxFuture<()>,
-    bell: Arc<Bell>,
+    bell: Arc<LaneWaker>,
     waker: Waker,
 }
 
 #[derive(Default)]
-struct Bell(AtomicWaker);
+struct LaneWaker(AtomicWaker);
 
-impl Wake for Bell {
+impl Wake for LaneWaker {
     fn wake(self: Arc<Self>) {
         self.0.wake();
     }
@@ -119,9 +120,9 @@ impl Wake for Bell {
     }
 }
 
-impl Carried {
+impl DrivenTask {
     fn new(task: BoxFuture<()>) -> Self {
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(LaneWaker::default());
         Self {
             task,
             waker: bell.clone().into(),
@@ -129,11 +130,12 @@ impl Carried {
         }
     }
 
-    /// True at the end of the task, false when it wants to be on the other lane.
+    /// Polls the task on `here`. True at the end of the task, false when it requests the other
+    /// lane.
     async fn go(&mut self, here: Lane) -> bool {
         poll_fn(|context| {
             self.bell.0.register(context.waker());
-            let post = Post::take(here);
+            let post = LaneGuard::take(here);
             let polled = self
                 .task
                 .as_mut()
@@ -148,15 +150,16 @@ impl Carried {
     }
 }
 
-/// This thread polls a carried task. Whatever it polled before, it goes on with, even after a panic.
-struct Post {
-    before: Option<Now>,
+/// Marks that this thread polls a driven task. The previous mark is restored on drop, even after a
+/// panic.
+struct LaneGuard {
+    before: Option<CurrentLane>,
     here: Lane,
 }
 
-impl Post {
+impl LaneGuard {
     fn take(here: Lane) -> Self {
-        let before = NOW.replace(Some(Now { here, wanted: here }));
+        let before = NOW.replace(Some(CurrentLane { here, wanted: here }));
         Self { before, here }
     }
 
@@ -165,7 +168,7 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for LaneGuard {
     fn drop(&mut self) {
         NOW.set(self.before);
     }
@@ -203,7 +206,7 @@ mod tests {
         thread::current().name() == Some("patient")
     }
 
-    /// Runs a task on lanes; fails if it does not come to its end.
+    /// Drives a task on the lanes; fails if it does not end.
     fn carried(task: impl Future<Output = ()> + Send + 'static) {
         let runtime = |name: &str| {
             let mut builder = Builder::new_multi_thread();
@@ -243,8 +246,8 @@ mod tests {
     fn what_the_task_waited_for_on_one_lane_wakes_it_on_the_other() {
         carried(async {
             let bell = Arc::new(Notify::new());
-            // Looked at once, before the task moves, and then only after it has asked for it.
-            let heard = super::super::Seldom::new({
+            // Polled once before the task moves, and then only after it was woken.
+            let heard = super::super::PollOnWake::new({
                 let bell = bell.clone();
                 async move { bell.notified().await }
             });

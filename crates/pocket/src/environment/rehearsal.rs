@@ -1,4 +1,4 @@
-//! Surroundings for tests: time that follows tokio's clock, randomness from a seed.
+//! An environment for tests: time that follows tokio's clock, randomness from a seed.
 //!
 //! Under a paused tokio clock hours pass in milliseconds, and two runs with the same seed are the
 //! same run.
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::{BoxFuture, Clock, Entropy, Environment, Spawn};
 
-/// The moment every rehearsal begins: 2026-01-01T00:00:00Z.
-const BEGINNING: i64 = 1_767_225_600;
+/// The start time of every test environment: 2026-01-01T00:00:00Z.
+const START_SECOND: i64 = 1_767_225_600;
 
 struct FollowTokio {
     start: Instant,
@@ -21,7 +21,7 @@ struct FollowTokio {
 impl Clock for FollowTokio {
     fn now(&self) -> Timestamp {
         let passed = SignedDuration::try_from(self.start.elapsed()).unwrap_or_default();
-        let beginning = Timestamp::from_second(BEGINNING).unwrap_or(Timestamp::UNIX_EPOCH);
+        let beginning = Timestamp::from_second(START_SECOND).unwrap_or(Timestamp::UNIX_EPOCH);
         beginning.saturating_add(passed).unwrap_or(beginning)
     }
 
@@ -60,7 +60,7 @@ impl Spawn for SpawnOnTokio {
 }
 
 impl Environment {
-    /// Surroundings for a test. Must be called inside a tokio runtime.
+    /// An environment for a test. Must be called inside a tokio runtime.
     pub fn rehearsal(seed: u64) -> Self {
         Self {
             clock: Arc::new(FollowTokio {

@@ -1,10 +1,12 @@
-//! Definitions that end take their objects with them.
+//! Removal of definitions: their objects are removed first.
 
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 
-use super::{HANDS, Housekeeper, Place, garbage::drop_finalizer};
+use super::{
+    Housekeeper, MAX_CONCURRENT_RECONCILES, ObjectKey, garbage_collection::drop_finalizer,
+};
 use crate::{
     kinds,
     rest::{Propagation, Served},
@@ -12,16 +14,16 @@ use crate::{
     store::{Event, Object},
 };
 
-/// Where definitions are stored.
+/// The bucket of definitions in the store.
 pub(super) const BUCKET: &str = kinds::DEFINITIONS;
 
-/// The definition of a resource, whether it is a custom one or not.
-pub(super) fn of(resource: &str) -> Option<Place> {
+/// The key of the definition that a custom resource would have.
+pub(super) fn of(resource: &str) -> Option<ObjectKey> {
     let (group, plural) = resource.split_once('/')?;
     Some((BUCKET.into(), format!("{plural}.{group}").into()))
 }
 
-/// Whether names that a definition had may be free now.
+/// Whether the event may free names that a definition had.
 pub(super) fn frees_names(event: &Event) -> bool {
     let names = |object: &Object| object.value()["spec"]["names"].take();
     match (&event.previous, event.present()) {
@@ -31,9 +33,9 @@ pub(super) fn frees_names(event: &Event) -> bool {
 }
 
 impl Housekeeper {
-    /// Whether an object is of a resource that nothing defines: its creation was under way while
-    /// the definition ended. One whose definition is there and waits for its names stays.
-    pub(super) fn is_undefined(&self, place: &Place) -> bool {
+    /// Whether an object is of a resource that nothing defines: it was being created while the
+    /// definition was removed. An object whose definition exists and waits for its names stays.
+    pub(super) fn is_undefined(&self, place: &ObjectKey) -> bool {
         let served = self.machine.registry.by_bucket(&place.0);
         if served.is_some_and(|served| !served.is_custom()) {
             return false;
@@ -41,8 +43,8 @@ impl Housekeeper {
         of(&place.0).is_some_and(|definition| self.current(&definition).is_none())
     }
 
-    /// Objects whose definition went with this event.
-    pub(super) fn left_behind(&self, event: &Event) -> Vec<Place> {
+    /// The objects of a definition that was removed by this event.
+    pub(super) fn left_behind(&self, event: &Event) -> Vec<ObjectKey> {
         let Some((plural, group)) = event.path.split_once('.') else {
             return Vec::new();
         };
@@ -54,11 +56,11 @@ impl Housekeeper {
         objects.map(|(path, _)| (bucket.clone(), path)).collect()
     }
 
-    /// Removes the objects of a definition that was deleted, then lets it go.
-    pub(super) async fn tend_definition(
+    /// Removes the objects of a deleted definition, then the definition.
+    pub(super) async fn reconcile_definition(
         &self,
         served: &Served,
-        place: &Place,
+        place: &ObjectKey,
         object: &Arc<Object>,
     ) -> Result<()> {
         let metadata = object.metadata();
@@ -76,7 +78,7 @@ impl Housekeeper {
                 return Ok(());
             }
         }
-        // The same name must not be defined anew before it is taken from what is served.
+        // The same name must not be defined anew before the registry has dropped it.
         let _turn = self.machine.turn(served).await;
         self.amend(served, place, object, |value| {
             drop_finalizer(value, finalizer);
@@ -84,8 +86,8 @@ impl Housekeeper {
         .await
     }
 
-    /// Accepts the names of a definition that could not have them before.
-    async fn offer_names(&self, served: &Served, place: &Place) -> Result<()> {
+    /// Accepts the names of a definition that were taken before.
+    async fn offer_names(&self, served: &Served, place: &ObjectKey) -> Result<()> {
         let _turn = self.machine.turn(served).await;
         let Some(object) = self.current(place).filter(|object| !is_accepted(object)) else {
             return Ok(());
@@ -97,7 +99,7 @@ impl Housekeeper {
     }
 
     /// Definitions that wait for a name to become free.
-    pub(super) fn unaccepted(&self) -> Vec<Place> {
+    pub(super) fn unaccepted(&self) -> Vec<ObjectKey> {
         let all = self.machine.view.store().objects(BUCKET, "").into_iter();
         all.filter(|(_, object)| !is_accepted(object))
             .map(|(path, _)| (BUCKET.into(), path))
@@ -112,7 +114,7 @@ impl Housekeeper {
             .store()
             .objects(&served.resource.bucket, namespace);
         stream::iter(objects)
-            .for_each_concurrent(HANDS, |(_, object)| async move {
+            .for_each_concurrent(MAX_CONCURRENT_RECONCILES, |(_, object)| async move {
                 if object.metadata().deletion_timestamp.is_none() {
                     let _ = self.delete(served, &object, Propagation::Background).await;
                 }

@@ -1,4 +1,4 @@
-//! Objects with a lifetime: gone a while after their last write.
+//! Objects with a lifetime: removed some time after their last write.
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -7,32 +7,38 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::Place;
+use super::ObjectKey;
 use crate::rest::Machine;
 
 /// Writes of resources whose objects expire, oldest first, by resource.
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    writes: BTreeMap<Arc<str>, VecDeque<(Timestamp, Place, u64)>>,
+    writes: BTreeMap<Arc<str>, VecDeque<(Timestamp, ObjectKey, u64)>>,
 }
 
 impl Expiry {
-    /// Takes in a write, if its resource has a lifetime.
-    pub(super) fn note(&mut self, machine: &Machine, place: &Place, revision: u64, at: Timestamp) {
+    /// Records a write, if its resource has a lifetime.
+    pub(super) fn record(
+        &mut self,
+        machine: &Machine,
+        place: &ObjectKey,
+        revision: u64,
+        at: Timestamp,
+    ) {
         if machine.registry.lifetime(&place.0).is_some() {
             let writes = self.writes.entry(place.0.clone()).or_default();
             writes.push_back((at, place.clone(), revision));
         }
     }
 
-    /// The writes that are known, so that looking at everything again prolongs no life.
+    /// The recorded writes, so that a full survey prolongs no lifetime.
     pub(super) fn known(&self) -> HashSet<u64> {
         let writes = self.writes.values().flatten();
         writes.map(|(_, _, revision)| *revision).collect()
     }
 
-    /// Writes whose time is over. If the object is still at that revision, it goes.
-    pub(super) fn due(&mut self, machine: &Machine, now: Timestamp) -> Vec<(Place, u64)> {
+    /// The writes whose lifetime is over. An object that is still at that revision is removed.
+    pub(super) fn due(&mut self, machine: &Machine, now: Timestamp) -> Vec<(ObjectKey, u64)> {
         let mut due = Vec::new();
         for (resource, writes) in &mut self.writes {
             let Some(limit) = machine

@@ -1,32 +1,32 @@
-//! Namespaces: what every one of them gets, and how one ends.
+//! Namespaces: the objects that every namespace has, and how one is removed.
 
 use std::sync::Arc;
 
-use super::{Housekeeper, Place};
+use super::{Housekeeper, ObjectKey};
 use crate::{kinds, rest::Served, status::Result, store::Object};
 
-/// Where namespaces are stored.
+/// The bucket of namespaces in the store.
 pub(super) const BUCKET: &str = kinds::NAMESPACES;
 
 /// Whether an object is one that every namespace has.
-pub(super) fn is_furniture(place: &Place) -> bool {
+pub(super) fn is_standard_object(place: &ObjectKey) -> bool {
     let name = place.1.split_once('/').map(|(_, name)| name);
-    kinds::FURNITURE
+    kinds::STANDARD_OBJECTS
         .iter()
-        .any(|(bucket, furniture)| **bucket == *place.0 && name == Some(furniture))
+        .any(|(bucket, standard)| **bucket == *place.0 && name == Some(standard))
 }
 
 impl Housekeeper {
-    /// The namespace of an object, if it waits to be empty.
-    pub(super) fn home_that_goes(&self, place: &Place) -> Option<Place> {
+    /// The namespace of an object, if it is being removed.
+    pub(super) fn terminating_namespace(&self, place: &ObjectKey) -> Option<ObjectKey> {
         let (namespace, _) = place.1.split_once('/')?;
         let home = self.machine.view.store().head(BUCKET, namespace)?.object?;
         let going = home.metadata().deletion_timestamp.is_some();
         going.then(|| (BUCKET.into(), namespace.into()))
     }
 
-    /// Whether an object is in a namespace that has gone: its creation was under way meanwhile.
-    pub(super) fn is_homeless(&self, place: &Place) -> bool {
+    /// Whether an object is in a namespace that was removed: it was being created meanwhile.
+    pub(super) fn is_namespace_removed(&self, place: &ObjectKey) -> bool {
         let home = place.1.split_once('/').map(|(namespace, _)| namespace);
         home.is_some_and(|namespace| {
             let head = self.machine.view.store().head(BUCKET, namespace);
@@ -34,15 +34,15 @@ impl Housekeeper {
         })
     }
 
-    /// Furnishes a namespace that lives, and empties one that is going.
-    pub(super) async fn tend_namespace(
+    /// Creates the standard objects in an active namespace, and empties a terminating one.
+    pub(super) async fn reconcile_namespace(
         &self,
         served: &Arc<Served>,
-        place: &Place,
+        place: &ObjectKey,
         object: &Arc<Object>,
     ) -> Result<()> {
         if object.metadata().deletion_timestamp.is_none() {
-            return self.machine.furnish(&place.1).await;
+            return self.machine.ensure_standard_objects(&place.1).await;
         }
         let resources = self.machine.registry.stored();
         let inside = || resources.iter().filter(|served| served.resource.namespaced);
@@ -60,8 +60,8 @@ impl Housekeeper {
                     let mut before = value.clone();
                     kinds::end_namespace(value, &now);
                     before["status"] = value["status"].clone();
-                    if let Err(error) = self.machine.book_finalized(served, &before, value) {
-                        tracing::debug!(%error, "finalizers could not be booked");
+                    if let Err(error) = self.machine.record_finalized(served, &before, value) {
+                        tracing::debug!(%error, "the removed finalizers could not be recorded in managedFields");
                     }
                 })
                 .await;
@@ -82,21 +82,23 @@ impl Housekeeper {
         objects.into_iter().map(|(_, object)| object).collect()
     }
 
-    /// What was removed from a namespace that should always have it is put back.
-    pub(super) async fn restore_furniture(&self, place: &Place) -> Result<()> {
+    /// Recreates a standard object that was removed from its namespace.
+    pub(super) async fn restore_standard_object(&self, place: &ObjectKey) -> Result<()> {
         match place.1.split_once('/') {
-            Some((namespace, _)) if is_furniture(place) => self.machine.furnish(namespace).await,
+            Some((namespace, _)) if is_standard_object(place) => {
+                self.machine.ensure_standard_objects(namespace).await
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// The two sentences by which a namespace says what it still waits for.
+/// The two condition messages that say what a terminating namespace still waits for.
 fn describe(remaining: &[(Arc<Served>, Vec<Arc<Object>>)]) -> (String, String) {
     let mut finalizers = std::collections::BTreeMap::<String, usize>::new();
     let mut resources = Vec::new();
     for (served, objects) in remaining {
-        // The core group has no name, and the dot before it stays.
+        // The core group has an empty name, and the dot before it stays.
         resources.push(format!(
             "{}.{} has {} resource instances",
             served.resource.plural,

@@ -1,6 +1,6 @@
-//! Storage that was deleted while somebody used it goes when the last user has gone.
+//! Storage protection: storage that was deleted while in use is removed with its last user.
 
-use super::{Housekeeper, Place, garbage::drop_finalizer};
+use super::{Housekeeper, ObjectKey, garbage_collection::drop_finalizer};
 use crate::{
     kinds,
     rest::Served,
@@ -10,7 +10,7 @@ use crate::{
 
 impl Housekeeper {
     /// Deleted claims that may have lost their last user with this event.
-    pub(super) fn perhaps_released(&self, event: &Event) -> Vec<Place> {
+    pub(super) fn possibly_released(&self, event: &Event) -> Vec<ObjectKey> {
         if !kinds::may_hold_claims(&event.resource, event.object.json()) {
             return Vec::new();
         }
@@ -23,11 +23,11 @@ impl Housekeeper {
             .collect()
     }
 
-    /// Lets deleted storage go that nobody uses. True if it did.
+    /// Removes the protection finalizer of deleted storage that is not in use. True if it did.
     pub(super) async fn release(
         &self,
         served: &Served,
-        place: &Place,
+        place: &ObjectKey,
         object: &Object,
     ) -> Result<bool> {
         if object.metadata().deletion_timestamp.is_none() {

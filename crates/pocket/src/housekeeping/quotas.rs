@@ -1,6 +1,6 @@
-//! Quotas say what their namespace has used up of them.
+//! Keeps the status of ResourceQuotas: what their namespace has used.
 
-use super::{Housekeeper, Place};
+use super::{Housekeeper, ObjectKey};
 use crate::{
     admission::plugins::quota,
     rest::{QUOTAS, Served},
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Housekeeper {
-    /// The quotas that may have to say something else after this event.
-    pub(super) fn quotas_of(&self, event: &Event) -> Vec<Place> {
+    /// The quotas whose status may change with this event.
+    pub(super) fn quotas_of(&self, event: &Event) -> Vec<ObjectKey> {
         let store = self.machine.view.store();
         let Some((namespace, _)) = event.path.split_once('/') else {
             return Vec::new();
@@ -23,10 +23,10 @@ impl Housekeeper {
     }
 
     /// Brings the status of a quota up to date.
-    pub(super) async fn tend_quota(
+    pub(super) async fn reconcile_quota(
         &self,
         served: &Served,
-        place: &Place,
+        place: &ObjectKey,
         object: &Object,
     ) -> Result<()> {
         let namespace = &object.metadata().namespace;

@@ -1,25 +1,25 @@
-//! Cluster roles that take their rules from others, looked at when one of those changes.
+//! Aggregated cluster roles, reconciled when a role they aggregate changes.
 
-use super::{Housekeeper, Place};
+use super::{Housekeeper, ObjectKey};
 use crate::{access::CLUSTER_ROLES, store::Event};
 
-/// Where cluster roles are stored.
+/// The bucket of cluster roles in the store.
 pub(super) const BUCKET: &str = CLUSTER_ROLES;
 
 impl Housekeeper {
-    /// Every role that takes its rules from others.
-    pub(super) fn gathering(&self) -> Vec<Place> {
+    /// Every cluster role with an aggregation rule.
+    pub(super) fn gathering(&self) -> Vec<ObjectKey> {
         let names = self.machine.access.aggregating();
         let place = |name: Box<str>| (BUCKET.into(), name.into());
         names.into_iter().map(place).collect()
     }
 
-    /// The roles that may take something else from others after this change.
-    pub(super) fn gathers_from(&self, event: &Event) -> Vec<Place> {
+    /// The aggregated roles that this change may affect.
+    pub(super) fn gathers_from(&self, event: &Event) -> Vec<ObjectKey> {
         if &*event.resource != BUCKET {
             return Vec::new();
         }
-        // There are few of them: which of them select this role is found out by looking.
+        // There are few of them: the reconcile finds out which of them select this role.
         self.gathering()
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: made here, and known again here.
+//! Service account tokens: issued and verified here.
 
 use std::{
     collections::HashMap,
@@ -18,31 +18,32 @@ use super::{
 };
 use crate::store::Object;
 
-/// The issuer of tokens unless another is chosen.
+/// The default issuer of tokens.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
-/// Seconds by which clocks may differ, and for which an object that is going still counts.
-const LEEWAY: i64 = 60;
-/// How many tokens are remembered as ours, so that their signatures are not checked each time.
-const REMEMBERED: usize = 4096;
-/// Longer tokens are checked each time: what is remembered must not grow by what somebody asked for.
-const LONGEST_REMEMBERED: usize = 8 << 10;
+/// Seconds of clock skew that are tolerated, and for which a deleted object still counts.
+const LEEWAY_SECONDS: i64 = 60;
+/// Verified tokens that are cached, so that their signatures are not checked each time.
+const MAX_CACHED_TOKENS: usize = 4096;
+/// Bytes of a token that is cached, at most. Longer tokens are checked each time: a client must not
+/// be able to grow the cache by the size of its tokens.
+const MAX_CACHED_TOKEN_BYTES: usize = 8 << 10;
 
-/// The objects that a token speaks of, in their newest state.
+/// The objects that a token refers to, in their newest state.
 pub trait Records {
-    /// The object at a place of a bucket.
+    /// The object at a path of a bucket.
     fn find(&self, bucket: &str, path: &str) -> Option<Arc<Object>>;
 }
 
-/// Makes tokens for service accounts, and knows them again.
-pub struct Accounts {
+/// Issues and verifies service account tokens.
+pub struct AccountTokens {
     audiences: [String; 1],
     key: OnceLock<SigningKey>,
-    /// Tokens that our key signed, by their digests.
+    /// Claims of tokens with a verified signature, by the token's digest.
     signed: Mutex<HashMap<[u8; SHA256_OUTPUT_LEN], Arc<Claims>>>,
 }
 
-impl Accounts {
-    /// Tokens of `issuer`, signed by `key`; without one, a key is made for the first token.
+impl AccountTokens {
+    /// Tokens of `issuer`, signed by `key`; without a key, one is generated for the first token.
     pub fn new(issuer: String, key: Option<SigningKey>) -> Self {
         Self {
             audiences: [issuer],
@@ -51,17 +52,17 @@ impl Accounts {
         }
     }
 
-    /// Who makes the tokens.
+    /// The issuer of the tokens.
     pub fn issuer(&self) -> &str {
         &self.audiences[0]
     }
 
-    /// For whom tokens are that name nobody.
+    /// The audiences of tokens that request none.
     pub fn audiences(&self) -> &[String] {
         &self.audiences
     }
 
-    /// A new token for an account in a namespace, and when its holder should have another.
+    /// Issues a token for an account in a namespace; also returns when its holder should renew it.
     pub fn issue(
         &self,
         namespace: &str,
@@ -95,7 +96,7 @@ impl Accounts {
         Ok((self.key()?.sign(&text)?, ends))
     }
 
-    /// Whose token this is, and before whom of `audiences` it counts.
+    /// The account of a token, and which of `audiences` it is valid for.
     pub fn holder(
         &self,
         token: &str,
@@ -119,9 +120,9 @@ impl Accounts {
         })
     }
 
-    /// The claims of a token that our key signed.
+    /// The claims of a token, if its signature is valid.
     fn claims(&self, token: &str) -> Result<Arc<Claims>, Refused> {
-        // Without a key there are no tokens.
+        // Without a key no token has been issued.
         let key = self.key.get().ok_or(Refused::Unknown)?;
         let mut print = [0; SHA256_OUTPUT_LEN];
         print.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
@@ -137,11 +138,11 @@ impl Accounts {
             return Err(Refused::Signature);
         }
         let claims = Arc::new(claims);
-        if token.len() > LONGEST_REMEMBERED {
+        if token.len() > MAX_CACHED_TOKEN_BYTES {
             return Ok(claims);
         }
         let mut signed = self.signed.lock();
-        if signed.len() >= REMEMBERED {
+        if signed.len() >= MAX_CACHED_TOKENS {
             signed.clear();
         }
         signed.insert(print, claims.clone());
@@ -156,7 +157,7 @@ impl Accounts {
         Ok(self.key.get_or_init(|| made))
     }
 
-    /// What others find out about our tokens, with the set of keys at `keys`.
+    /// The OpenID discovery document, with the key set at `keys`.
     pub fn discovery(&self, keys: &str) -> Value {
         json!({
             "issuer": self.issuer(),
@@ -167,17 +168,17 @@ impl Accounts {
         })
     }
 
-    /// The public keys of our tokens.
+    /// The public keys of the tokens, as a key set.
     pub fn keys(&self) -> Result<Value, KeyError> {
         Ok(json!({"keys": [self.key()?.published()]}))
     }
 }
 
 fn check_time(claims: &Claims, now: i64) -> Result<(), Refused> {
-    if now - LEEWAY > claims.exp {
+    if now - LEEWAY_SECONDS > claims.exp {
         return Err(Refused::Expired);
     }
-    if now + LEEWAY < claims.nbf {
+    if now + LEEWAY_SECONDS < claims.nbf {
         return Err(Refused::Early);
     }
     Ok(())
@@ -206,7 +207,7 @@ fn check_account(account: &Account, now: Timestamp, records: &dyn Records) -> Re
         check("secret", "/secrets", place(&secret.name), secret)?;
     }
     if let Some(pod) = &account.pod {
-        // The node of a pod may go before the pod does.
+        // The node of a pod may be removed before the pod.
         return check("pod", "/pods", place(&pod.name), pod);
     }
     if let Some(node) = &account.node {
@@ -235,16 +236,16 @@ fn check_bound(
     Ok(())
 }
 
-/// Whether an object should have gone some time ago.
+/// Whether an object's deletion time has passed, with some leeway.
 fn is_gone(object: &Object, now: Timestamp) -> bool {
     let going = object.metadata().deletion_timestamp.as_deref();
     let going = going.and_then(|time| time.parse::<Timestamp>().ok());
-    going.is_some_and(|time| time.as_second() + LEEWAY < now.as_second())
+    going.is_some_and(|time| time.as_second() + LEEWAY_SECONDS < now.as_second())
 }
 
-impl std::fmt::Debug for Accounts {
+impl std::fmt::Debug for AccountTokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Accounts")
+        f.debug_struct("AccountTokens")
             .field("issuer", &self.issuer())
             .finish_non_exhaustive()
     }
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_long_token_is_known_but_not_remembered() {
-        let accounts = Accounts::new(ISSUER.into(), None);
+        let accounts = AccountTokens::new(ISSUER.into(), None);
         for (length, remembered) in [(8 << 10, 0), (10, 1)] {
             let account = Reference {
                 name: "a".into(),

@@ -1,5 +1,5 @@
-//! Client certificates: the common name is the user, each organization is a group. They have to be
-//! of X.509 version 3, as the library that checks them asks.
+//! Client certificates: the common name is the user, each organization is a group. They must be
+//! X.509 version 3, as the verifying library requires.
 
 use std::{collections::HashMap, fmt::Write, sync::Arc, time::Duration};
 
@@ -17,36 +17,36 @@ use x509_parser::{
     x509::X509Name,
 };
 
-use super::{CREDENTIAL, User, Verdict};
+use super::{CREDENTIAL_ID, User, Verdict};
 use crate::environment::Clock;
 
-/// How many certificates are remembered. More clients than this cost a check of a signature now
-/// and then, not memory.
-const REMEMBERED: usize = 1024;
+/// Certificates that are cached. More clients than this cost an occasional signature check, not
+/// memory.
+const MAX_CACHED_CERTIFICATES: usize = 1024;
 
 /// The attribute of a subject that is the user's uid.
 const UID: Oid<'_> = oid!(1.3.6.1.4.1.57683.2);
 
-/// Knows the certificates that some authorities signed.
+/// Verifies certificates that given authorities signed.
 pub struct Certificates {
     verifier: Arc<dyn ClientCertVerifier>,
     clock: Arc<dyn Clock>,
-    /// Those that passed: a connection shows the same certificate with every request, and checking
-    /// a signature costs more than most requests.
-    passed: Mutex<HashMap<Vec<u8>, Passed>>,
+    /// Verified certificates: a connection presents the same certificate with every request, and a
+    /// signature check costs more than most requests.
+    passed: Mutex<HashMap<Vec<u8>, VerifiedCertificate>>,
 }
 
-/// What a certificate that passed says.
+/// The content of a verified certificate.
 #[derive(Clone)]
-struct Passed {
-    /// The second at which it, or the first of those that vouch for it, ends.
+struct VerifiedCertificate {
+    /// The second at which the first certificate of its chain expires.
     ends: i64,
-    /// Nobody, if it has no common name.
+    /// `None` if it has no common name.
     user: Option<User>,
 }
 
 impl Certificates {
-    /// Trusts what these authorities signed for clients.
+    /// Trusts client certificates that these authorities signed.
     pub fn signed_by(
         authorities: RootCertStore,
         clock: Arc<dyn Clock>,
@@ -61,7 +61,7 @@ impl Certificates {
         })
     }
 
-    /// Whose certificate this is, the first of the chain that a client showed.
+    /// The user of a certificate, the first of the chain that a client presented.
     pub fn holder(&self, chain: &[CertificateDer<'_>]) -> Verdict {
         let Some((certificate, intermediates)) = chain.split_first() else {
             return Verdict::Silent;
@@ -70,13 +70,13 @@ impl Certificates {
         let known = self.passed.lock().get(certificate.as_ref()).cloned();
         let passed = match known {
             Some(passed) if passed.ends >= now => Some(passed),
-            // Another chain may still vouch for it.
+            // Another chain may still be valid.
             _ => self.check(certificate, intermediates, now),
         };
         match passed {
             None => Verdict::Wrong,
-            Some(Passed { user: None, .. }) => Verdict::Silent,
-            Some(Passed {
+            Some(VerifiedCertificate { user: None, .. }) => Verdict::Silent,
+            Some(VerifiedCertificate {
                 user: Some(user), ..
             }) => Verdict::Known(user),
         }
@@ -87,14 +87,14 @@ impl Certificates {
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         now: i64,
-    ) -> Option<Passed> {
+    ) -> Option<VerifiedCertificate> {
         let since_epoch = Duration::from_secs(u64::try_from(now).ok()?);
         let now = UnixTime::since_unix_epoch(since_epoch);
         self.verifier
             .verify_client_cert(certificate, intermediates, now)
             .ok()?;
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-        let passed = Passed {
+        let passed = VerifiedCertificate {
             ends: intermediates
                 .iter()
                 .filter_map(|shown| ends(shown))
@@ -102,7 +102,7 @@ impl Certificates {
             user: user(&parsed, certificate),
         };
         let mut remembered = self.passed.lock();
-        if remembered.len() >= REMEMBERED {
+        if remembered.len() >= MAX_CACHED_CERTIFICATES {
             remembered.clear();
         }
         remembered.insert(certificate.to_vec(), passed.clone());
@@ -110,7 +110,7 @@ impl Certificates {
     }
 }
 
-/// The second at which a certificate ends.
+/// The second at which a certificate expires.
 fn ends(certificate: &CertificateDer<'_>) -> Option<i64> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(parsed.validity().not_after.timestamp())
@@ -124,10 +124,10 @@ fn user(parsed: &X509Certificate<'_>, certificate: &CertificateDer<'_>) -> Optio
     }
     let mut credential = "X509SHA256=".to_owned();
     for byte in digest(&SHA256, certificate).as_ref() {
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(credential, "{byte:02x}");
     }
-    let extra = (CREDENTIAL.into(), vec![credential]);
+    let extra = (CREDENTIAL_ID.into(), vec![credential]);
     let user = User {
         name,
         uid: texts(subject, &UID).pop().unwrap_or_default(),

@@ -1,66 +1,63 @@
-//! What a token of a service account says.
+//! The claims of a service account token.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CREDENTIAL, User};
+use super::{CREDENTIAL_ID, User};
 
-/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Before whom it counts.
+    /// The audiences that it is valid for.
     pub aud: Vec<String>,
-    /// The second at which it ends.
+    /// The second at which it expires.
     pub exp: i64,
-    /// The second at which it was made.
+    /// The second at which it was issued.
     pub iat: i64,
-    /// Who made it.
+    /// The issuer.
     pub iss: String,
-    /// Its own name.
+    /// The unique id of the token.
     pub jti: String,
-    /// Whose it is and what it is bound to.
+    /// The account and the objects that the token is bound to.
     #[serde(rename = "kubernetes.io")]
     pub account: Account,
-    /// The second at which it begins.
+    /// The second from which it is valid.
     pub nbf: i64,
     /// The name of the user.
     pub sub: String,
 }
 
-/// The account of a token, and what it is bound to.
+/// The account of a token, and the objects it is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Where the account lives.
+    /// The namespace of the account.
     pub namespace: String,
-    /// The node it is for; with a pod, the one that the pod is on.
+    /// The node it is bound to; for a pod, the node the pod runs on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<Reference>,
-    /// The pod it is for.
+    /// The pod it is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<Reference>,
-    /// The secret it is for.
+    /// The secret it is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<Reference>,
     /// The account.
     pub serviceaccount: Reference,
-    /// The second at which its holder should have had a new one.
+    /// The second by which its holder should have renewed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnafter: Option<i64>,
 }
 
-/// One object, and no other of its name.
+/// A reference to one object, by name and uid.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Name.
     pub name: String,
-    /// Identity.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
 
 impl Account {
-    /// The account as a user.
+    /// The user name of the account.
     pub fn name(&self) -> String {
         let (namespace, name) = (&self.namespace, &self.serviceaccount.name);
         format!("system:serviceaccount:{namespace}:{name}")
@@ -68,17 +65,17 @@ impl Account {
 }
 
 impl Claims {
-    /// Whom the token makes its holder.
+    /// The user that the token authenticates.
     pub fn user(&self) -> User {
         let account = &self.account;
         let mut extra = BTreeMap::new();
         if !self.jti.is_empty() {
-            extra.insert(CREDENTIAL.into(), vec![format!("JTI={}", self.jti)]);
+            extra.insert(CREDENTIAL_ID.into(), vec![format!("JTI={}", self.jti)]);
         }
         for (kind, reference) in [("node", &account.node), ("pod", &account.pod)] {
             let Some(reference) = reference else { continue };
             for (part, value) in [("name", &reference.name), ("uid", &reference.uid)] {
-                // A pod may name a node that is not there.
+                // A pod may name a node that does not exist.
                 if !value.is_empty() {
                     let key = format!("authentication.kubernetes.io/{kind}-{part}");
                     extra.insert(key, vec![value.clone()]);

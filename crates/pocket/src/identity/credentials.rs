@@ -1,37 +1,37 @@
-//! What clients may show, and what it is worth.
+//! The credentials that clients present, and their verification.
 
 use rustls::pki_types::CertificateDer;
 
 use super::{Certificates, Tokens, User};
 
-/// What a certificate is worth.
+/// The result of verifying a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is this user's.
+    /// It belongs to this user.
     Known(User),
-    /// It is nobody's that we know.
+    /// It is invalid, or not signed by a known authority.
     Wrong,
-    /// It says nothing about who shows it.
+    /// Certificates are not used for authentication, or this one has no user.
     Silent,
 }
 
-/// Turns what a client shows into who it is. Tokens of service accounts are not asked about here:
-/// the server made them itself.
+/// Maps a credential to a user. Service account tokens are verified elsewhere: the server issued
+/// them itself.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Whose certificate this is, leaf first. The client has proved that it holds the key; nothing
+    /// Verifies a certificate, leaf first. The client has proved that it holds the key; nothing
     /// else was checked.
     fn certificate(&self, chain: &[CertificateDer<'_>]) -> Verdict;
 
-    /// Whose bearer token this is.
+    /// The user of a bearer token.
     fn token(&self, token: &str) -> Option<User>;
 }
 
-/// Certificates of known authorities, and a table of tokens.
+/// Certificates of known authorities, and a table of static tokens.
 #[derive(Debug, Default)]
 pub struct Credentials {
-    /// None if certificates say nothing here.
+    /// `None` if certificates are not used for authentication.
     pub certificates: Option<Certificates>,
-    /// Tokens that were handed out beforehand.
+    /// Static tokens.
     pub tokens: Tokens,
 }
 

@@ -1,4 +1,4 @@
-//! What somebody asks a token for: how long, before whom, bound to what.
+//! A request for a service account token: its duration, audiences and bound object.
 
 use serde_json::Value;
 
@@ -7,46 +7,46 @@ use crate::status::{ApiError, Problems, Result};
 
 /// The group and version of requests for tokens.
 const API: (&str, &str) = ("authentication.k8s.io", "TokenRequest");
-/// A request for this many seconds comes from a kubelet of a pod that chose nothing: whoever reads
-/// its token once and never again must not be locked out after an hour.
-const KUBELETS: i64 = 3607;
-/// What such a token gets.
-const YEAR: i64 = 365 * 24 * 60 * 60;
-const SHORTEST: i64 = 10 * 60;
-const LONGEST: i64 = 1 << 32;
-/// The most audiences of a token, and the longest that they may be together. There is no such bound
-/// elsewhere, but such a token fits in no header.
-const MOST_AUDIENCES: usize = 100;
-const LONGEST_AUDIENCES: usize = 16 << 10;
+/// The kubelet requests this many seconds for a pod that did not choose a duration: a process that
+/// reads its token once and never again must not be locked out after an hour.
+const KUBELET_TOKEN_SECONDS: i64 = 3607;
+/// The lifetime of such a token.
+const EXTENDED_TOKEN_SECONDS: i64 = 365 * 24 * 60 * 60;
+const MIN_TOKEN_SECONDS: i64 = 10 * 60;
+const MAX_TOKEN_SECONDS: i64 = 1 << 32;
+/// Audiences of a token, and their bytes together, at most. kube-apiserver has no such bound, but
+/// such a token fits in no header.
+const MAX_AUDIENCES: usize = 100;
+const MAX_AUDIENCES_BYTES: usize = 16 << 10;
 
-/// A request for a token, understood.
+/// A parsed token request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Before whom the token counts.
+    /// The audiences that the token is valid for.
     pub audiences: Vec<String>,
-    /// How long it is asked for, in seconds.
+    /// The requested lifetime, in seconds.
     pub seconds: i64,
-    /// The node it is for; with a pod, the one that the pod is on.
+    /// The node it is bound to; for a pod, the node the pod runs on.
     pub node: Option<Reference>,
-    /// The pod it is for.
+    /// The pod it is bound to.
     pub pod: Option<Reference>,
-    /// The secret it is for.
+    /// The secret it is bound to.
     pub secret: Option<Reference>,
 }
 
-/// What a token may be bound to.
+/// The kinds of objects a token may be bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// It ends with the pod.
+    /// The token is valid as long as the pod exists.
     Pod,
-    /// It ends with the secret.
+    /// The token is valid as long as the secret exists.
     Secret,
-    /// It ends with the node.
+    /// The token is valid as long as the node exists.
     Node,
 }
 
 impl Bound {
-    /// What `spec.boundObjectRef` is about, if it is there.
+    /// The kind of `spec.boundObjectRef`, if it is set.
     pub fn of(reference: &Value) -> Result<Option<Self>> {
         if reference.is_null() {
             return Ok(None);
@@ -64,7 +64,6 @@ impl Bound {
         }
     }
 
-    /// Its plural.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Pod => "pods",
@@ -73,7 +72,6 @@ impl Bound {
         }
     }
 
-    /// Its kind.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Pod => "Pod",
@@ -84,20 +82,22 @@ impl Bound {
 }
 
 impl Grant {
-    /// Seconds of a token whose length nobody chose.
-    pub const USUAL: i64 = 3600;
+    /// The lifetime in seconds of a token whose request sets none.
+    pub const DEFAULT_SECONDS: i64 = 3600;
 
-    /// The length of a token and its audiences from a `TokenRequest`.
+    /// Parses the lifetime and the audiences of a `TokenRequest`.
     pub fn read(request: &Value, usual_audiences: &[String]) -> Result<Self> {
         let spec = &request["spec"];
-        let seconds = spec["expirationSeconds"].as_i64().unwrap_or(Self::USUAL);
+        let seconds = spec["expirationSeconds"]
+            .as_i64()
+            .unwrap_or(Self::DEFAULT_SECONDS);
         let mut problems = Problems::new();
         let field = "spec.expirationSeconds";
-        if seconds < SHORTEST {
+        if seconds < MIN_TOKEN_SECONDS {
             let detail = "may not specify a duration less than 10 minutes";
             problems.invalid(field, seconds, detail);
         }
-        if seconds > LONGEST {
+        if seconds > MAX_TOKEN_SECONDS {
             let detail = "may not specify a duration larger than 2^32 seconds";
             problems.invalid(field, seconds, detail);
         }
@@ -127,12 +127,12 @@ impl Grant {
         }
     }
 
-    /// How many seconds the token gets, and after how many its holder should have had a new one if
-    /// it gets more than were asked for.
+    /// The lifetime of the token in seconds, and, if it is longer than requested, after how many
+    /// seconds its holder should renew it.
     pub(super) fn lasts(&self, usual_audiences: &[String]) -> (i64, Option<i64>) {
-        let kubelets = self.seconds == KUBELETS && self.pod.is_some();
+        let kubelets = self.seconds == KUBELET_TOKEN_SECONDS && self.pod.is_some();
         if kubelets && self.audiences == usual_audiences {
-            return (YEAR, Some(KUBELETS));
+            return (EXTENDED_TOKEN_SECONDS, Some(KUBELET_TOKEN_SECONDS));
         }
         (self.seconds, None)
     }
@@ -140,15 +140,15 @@ impl Grant {
 
 fn check_audiences(audiences: &[&str], problems: &mut Problems) {
     let field = "spec.audiences";
-    if audiences.len() > MOST_AUDIENCES {
-        problems.too_many(field, audiences.len(), MOST_AUDIENCES);
+    if audiences.len() > MAX_AUDIENCES {
+        problems.too_many(field, audiences.len(), MAX_AUDIENCES);
     }
-    if audiences.iter().map(|name| name.len()).sum::<usize>() > LONGEST_AUDIENCES {
-        problems.too_long(field, LONGEST_AUDIENCES);
+    if audiences.iter().map(|name| name.len()).sum::<usize>() > MAX_AUDIENCES_BYTES {
+        problems.too_long(field, MAX_AUDIENCES_BYTES);
     }
 }
 
-/// Refuses a request that names another account than its URL.
+/// Refuses a request for another account than its URL names.
 pub(crate) fn check_name(request: &Value, account: &str) -> Result<()> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     if name.is_empty() || name == account {
@@ -160,7 +160,7 @@ pub(crate) fn check_name(request: &Value, account: &str) -> Result<()> {
     Err(ApiError::invalid(API.0, API.1, account, &problems))
 }
 
-/// Refuses a request that names another object than the one that is there.
+/// Refuses a request bound to another object than the existing one.
 pub(crate) fn check_uid(to: Bound, reference: &Value, found: &Reference) -> Result<()> {
     let uid = reference["uid"].as_str().unwrap_or_default();
     if uid.is_empty() || uid == found.uid {

@@ -1,5 +1,5 @@
-//! The key that signs the tokens of service accounts, and the form of these tokens: JWTs by ECDSA
-//! over P-256 (`ES256`). No other form is read, so no token can choose how it is checked.
+//! The key that signs service account tokens, and their format: JWTs with ECDSA over P-256
+//! (`ES256`). No other algorithm is accepted, so a token cannot choose how it is verified.
 
 use std::sync::Arc;
 
@@ -20,38 +20,38 @@ use rustls::pki_types::{
 };
 use serde_json::{Value, json};
 
-/// How tokens are signed.
+/// The signature algorithm of tokens.
 pub(super) const ALGORITHM: &str = "ES256";
 
-/// Signs, and knows what it signed.
+/// Signs tokens, and verifies its own signatures.
 #[derive(Clone)]
 pub struct SigningKey {
     pair: Arc<EcdsaKeyPair>,
-    /// The name of the key in tokens and in the published set.
+    /// The key id in tokens and in the published key set.
     id: String,
 }
 
-/// Why there is no key.
+/// Why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// Not PEM, or no private key in it.
-    #[error("no private key in PEM (PKCS #8) in it")]
+    #[error("no PEM private key (PKCS #8) found")]
     Pem(#[from] pem::Error),
     /// Not a key for signatures by ECDSA over P-256.
     #[error("not a private key for ECDSA over P-256: {0}")]
     Rejected(#[from] KeyRejected),
-    /// The library would not do it.
-    #[error("the library of ciphers failed")]
+    /// An error of the cryptographic library.
+    #[error("the cryptographic library failed")]
     Library(#[from] Unspecified),
 }
 
 impl SigningKey {
-    /// A new key.
+    /// Generates a key.
     pub fn generate() -> Result<Self, KeyError> {
         Self::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)
     }
 
-    /// The key in a file: PKCS #8 in PEM.
+    /// Parses a key: PKCS #8 in PEM.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes())?;
         let pair =
@@ -66,7 +66,7 @@ impl SigningKey {
         Ok(Self { pair, id })
     }
 
-    /// A token with these claims.
+    /// Signs a token with these claims.
     pub(super) fn sign(&self, claims: &[u8]) -> Result<String, KeyError> {
         let header = json!({"alg": ALGORITHM, "kid": self.id}).to_string();
         let mut token = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
@@ -84,9 +84,9 @@ impl SigningKey {
         ours && verified.is_ok()
     }
 
-    /// The public half as others look for it, in a set of keys.
+    /// The public key as a JWK.
     pub(super) fn published(&self) -> Value {
-        // 4, x and y.
+        // 0x04, x and y.
         let point = self.pair.public_key().as_ref();
         let (x, y) = point[1..].split_at((point.len() - 1) / 2);
         json!({
@@ -101,10 +101,10 @@ impl SigningKey {
     }
 }
 
-/// A token taken apart. Nothing in it is true until its signature was checked.
+/// The parts of a token. None of them can be trusted before the signature is verified.
 pub(super) struct Parts<'a> {
     header: Value,
-    /// What the signature is over.
+    /// The signed part.
     signed: &'a str,
     /// JSON.
     pub(super) claims: Vec<u8>,
@@ -112,7 +112,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of a token; `None` if it is not of this form.
+    /// Splits a token; `None` if it is not of this format.
     pub(super) fn of(token: &'a str) -> Option<Self> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;

@@ -1,59 +1,59 @@
-//! Why a token of a service account is not taken. The texts are what the holder of a review reads.
+//! Why a service account token is refused. The texts appear in token reviews.
 
-/// Why a token is not taken.
+/// Why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is not one of ours; somebody else may know it.
+    /// The server did not issue it; another authenticator may know it.
     #[error("invalid bearer token")]
     Unknown,
-    /// It says that it is ours, and our key did not sign it.
-    #[error("the signature is wrong")]
+    /// Its issuer is this server, but the signature is invalid.
+    #[error("the signature is invalid")]
     Signature,
-    /// It is meant for others.
+    /// It has other audiences.
     #[error("token audiences {} is invalid for the target audiences {}", quoted(.token), quoted(.target))]
     Audience {
-        /// For whom it is.
+        /// The audiences of the token.
         token: Vec<String>,
-        /// For whom it should be.
+        /// The expected audiences.
         target: Vec<String>,
     },
-    /// Its time is over.
+    /// It has expired.
     #[error("service account token has expired")]
     Expired,
-    /// Its time has not come.
+    /// It is not valid yet.
     #[error("service account token is not valid yet")]
     Early,
-    /// The account is gone.
+    /// The account does not exist.
     #[error("serviceaccounts {0:?} not found")]
     NoAccount(String),
-    /// The account, or what the token is bound to, is on its way out.
+    /// The account, or an object the token is bound to, is being deleted.
     #[error("service account {0} has been deleted")]
     Ending(String),
-    /// What the token is bound to is gone.
+    /// The object the token is bound to does not exist.
     #[error("service account token has been invalidated")]
     Unbound,
-    /// Another account has taken the name.
+    /// The account's name now belongs to another account.
     #[error("service account UID ({found}) does not match claim ({claimed})")]
     OtherAccount {
-        /// Of the account that is there.
+        /// The uid of the existing account.
         found: String,
-        /// Of the account that the token was made for.
+        /// The uid in the token.
         claimed: String,
     },
-    /// Another object has taken the name of what the token is bound to.
+    /// The name of the bound object now belongs to another object.
     #[error("{kind} UID ({found}) does not match service account {kind} ref claim ({claimed})")]
     OtherObject {
         /// `pod`, `secret` or `node`.
         kind: &'static str,
-        /// Of the object that is there.
+        /// The uid of the existing object.
         found: String,
-        /// Of the object that the token was made for.
+        /// The uid in the token.
         claimed: String,
     },
 }
 
 impl Refused {
-    /// What a review says about it.
+    /// The error of a token review.
     pub fn review(&self) -> String {
         match self {
             Self::Unknown => self.to_string(),

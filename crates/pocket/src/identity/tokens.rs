@@ -1,7 +1,7 @@
-//! Tokens that were handed out beforehand: a table of who holds which.
+//! Static tokens: a table of tokens and their users.
 //!
-//! How long a look takes says nothing about how much of a token was right: digests are compared,
-//! each whole, and all of them.
+//! The time of a lookup does not depend on how much of a token is right: digests are compared, each
+//! as a whole, and all of them.
 
 use std::collections::HashSet;
 
@@ -10,25 +10,25 @@ use subtle::ConstantTimeEq;
 
 use super::User;
 
-/// Who holds which token. The tokens themselves are not kept.
+/// The users of static tokens. Only digests of the tokens are stored.
 #[derive(Default, Clone)]
-pub struct Tokens(Vec<(Digest, User)>);
+pub struct Tokens(Vec<(TokenDigest, User)>);
 
-type Digest = [u8; SHA256_OUTPUT_LEN];
+type TokenDigest = [u8; SHA256_OUTPUT_LEN];
 
-/// What is wrong with a table, and where.
+/// An error in a token table, with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TableError {
     /// The line, counted from one.
     pub line: usize,
-    /// What is wrong with it. No part of the line is in it: it may be a token.
+    /// The problem. No part of the line is quoted: it may be a token.
     pub problem: &'static str,
 }
 
 impl Tokens {
-    /// Reads a table: a line for each token with `token,user,uid` and, if there are any,
-    /// `"group,group"`. Empty lines are passed over.
+    /// Parses a table: a line for each token with `token,user,uid` and, if there are any,
+    /// `"group,group"`. Empty lines are skipped.
     pub fn parse(table: &str) -> Result<Self, TableError> {
         let mut tokens = Self::default();
         let mut seen = HashSet::new();
@@ -51,12 +51,12 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Hands a token to a user.
+    /// Adds a token of a user.
     pub fn add(&mut self, token: &str, user: User) {
         self.0.push((digest_of(token), user.authenticated()));
     }
 
-    /// Whose token this is.
+    /// The user of a token.
     pub fn holder(&self, token: &str) -> Option<&User> {
         let shown = digest_of(token);
         let mut holder = None;
@@ -68,12 +68,10 @@ impl Tokens {
         holder
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -85,8 +83,8 @@ impl std::fmt::Debug for Tokens {
     }
 }
 
-fn digest_of(token: &str) -> Digest {
-    let mut bytes = Digest::default();
+fn digest_of(token: &str) -> TokenDigest {
+    let mut bytes = TokenDigest::default();
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     bytes
 }

@@ -1,36 +1,34 @@
-//! Somebody, as the rest of the server knows them.
+//! A user, as the rest of the server sees them.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The name of whoever shows nothing.
+/// The name of the anonymous user, who presents no credential.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of whoever shows nothing.
+/// The group of the anonymous user.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group of everybody else.
+/// The group of all other users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group whose members may do everything, whatever roles say.
+/// The group whose members are allowed everything, whatever the roles grant.
 pub const MASTERS: &str = "system:masters";
 
-/// Who asks.
+/// The user of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
-    /// Name.
     pub name: String,
-    /// Unique id, if whoever vouches for the user has one.
+    /// Unique id; empty if the authenticator knows none.
     pub uid: String,
-    /// Groups.
     pub groups: Vec<String>,
-    /// What else is known, such as the token a service account showed.
+    /// Further attributes, such as the id of the token used.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The name under which the server does what nobody asked for.
+/// The name under which the server makes its own writes.
 const SERVER: &str = "system:apiserver";
 
 impl User {
-    /// Whoever shows nothing.
+    /// The anonymous user.
     pub fn anonymous() -> Self {
         Self {
             name: ANONYMOUS.into(),
@@ -39,7 +37,7 @@ impl User {
         }
     }
 
-    /// The server itself, which may do everything.
+    /// The server itself, which is allowed everything.
     pub(crate) fn server() -> Self {
         Self {
             name: SERVER.into(),
@@ -48,13 +46,13 @@ impl User {
         }
     }
 
-    /// Whether this is the server itself: everybody else was asked who they are, and is a member of
-    /// the group of those who said so or of those who did not.
+    /// Whether this is the server itself: every other user is a member of the authenticated or of
+    /// the unauthenticated group.
     pub(crate) fn is_server(&self) -> bool {
         self.name == SERVER && !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED)
     }
 
-    /// The same user as a member of the group of all who showed who they are.
+    /// Adds the user to the group of authenticated users.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
@@ -63,12 +61,11 @@ impl User {
         self
     }
 
-    /// Whether the user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// The user as reviews show it; what is empty is left out.
+    /// The user as reviews show it; empty fields are left out.
     pub fn to_value(&self) -> Value {
         let mut value = Map::new();
         for (field, text) in [("username", &self.name), ("uid", &self.uid)] {

@@ -9,7 +9,7 @@ use crate::status::Problems;
 
 const LOOPBACK: &str = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
 
-/// Rules on one address of an endpoint, but for loopback: that depends on the embedder.
+/// Validates one address of an endpoint, except for loopback: that depends on the embedder.
 pub(super) fn check(text: &str, path: &Path<'_>, problems: &mut Problems) {
     let Ok(address) = text.parse::<IpAddr>() else {
         let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -27,7 +27,7 @@ pub(super) fn check(text: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Rules on the form of an address alone.
+/// Validates the syntax of an address.
 pub(super) fn check_form(text: &str, path: &Path<'_>, problems: &mut Problems) {
     let detail = match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => {
@@ -40,7 +40,7 @@ pub(super) fn check_form(text: &str, path: &Path<'_>, problems: &mut Problems) {
     problems.invalid(path, text, detail);
 }
 
-/// An address whose decimal parts may have zeros in front, as they once might.
+/// Parses an address whose decimal parts may have leading zeros, as they once might.
 pub(super) fn read_loosely(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -56,7 +56,7 @@ fn without_zeros(part: &str) -> &str {
     }
 }
 
-/// Rules on a block of addresses; `shown` is how it was written.
+/// Validates a block of addresses; `shown` is the text that was sent.
 pub(super) fn check_block(text: &str, shown: &str, path: &Path<'_>, problems: &mut Problems) {
     const FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     let parts = text.split_once('/').and_then(|(address, prefix)| {
@@ -93,7 +93,7 @@ pub(super) fn check_block(text: &str, shown: &str, path: &Path<'_>, problems: &m
     }
 }
 
-/// The rule on loopback addresses, for embedders whose pods are not local processes.
+/// Refuses loopback addresses, for embedders whose pods are not local processes.
 pub(super) fn refuse_loopback(value: &Value, path: &Path<'_>, problems: &mut Problems) {
     let text = value.as_str().unwrap_or_default();
     if text

@@ -18,8 +18,8 @@ use super::{
 use crate::{crd::cel::Condition, status::Problems};
 
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-const LONGEST_TIMEOUT: i64 = 30;
-const MOST_CONDITIONS: usize = 64;
+const MAX_TIMEOUT_SECONDS: i64 = 30;
+const MAX_MATCH_CONDITIONS: usize = 64;
 
 pub(super) const VALIDATING: Rules = Rules {
     default: |object| {
@@ -82,15 +82,16 @@ fn validate_webhook(webhook: &Value, path: &Path<'_>, problems: &mut Problems) {
         label_selector::validate(&webhook[key], &path.field(key), problems);
     }
     let effects = text(webhook, "sideEffects");
-    // The schema still lists what the first version of the API allowed.
+    // The schema still lists the values of the first version of the API.
     if effects == "Some" || effects == "Unknown" {
         let allowed = ["None", "NoneOnDryRun"];
         problems.not_supported(path.field("sideEffects"), effects, &allowed);
     }
     if let Some(seconds) = webhook["timeoutSeconds"].as_i64()
-        && !(1..=LONGEST_TIMEOUT).contains(&seconds)
+        && !(1..=MAX_TIMEOUT_SECONDS).contains(&seconds)
     {
-        let detail = format!("the timeout value must be between 1 and {LONGEST_TIMEOUT} seconds");
+        let detail =
+            format!("the timeout value must be between 1 and {MAX_TIMEOUT_SECONDS} seconds");
         problems.invalid(path.field("timeoutSeconds"), seconds, detail);
     }
     validate_versions(webhook, &path.field("admissionReviewVersions"), problems);
@@ -138,8 +139,8 @@ fn validate_versions(webhook: &Value, path: &Path<'_>, problems: &mut Problems) 
 
 fn validate_conditions(webhook: &Value, path: &Path<'_>, problems: &mut Problems) {
     let conditions = list(webhook, "matchConditions");
-    if conditions.len() > MOST_CONDITIONS {
-        problems.too_many(path, conditions.len(), MOST_CONDITIONS);
+    if conditions.len() > MAX_MATCH_CONDITIONS {
+        problems.too_many(path, conditions.len(), MAX_MATCH_CONDITIONS);
     }
     let mut seen = HashSet::new();
     for (i, condition) in conditions.iter().enumerate() {
@@ -156,7 +157,7 @@ fn validate_conditions(webhook: &Value, path: &Path<'_>, problems: &mut Problems
     }
 }
 
-/// An expression that can never be asked is refused now.
+/// Refuses an expression that does not compile.
 fn validate_expression(expression: &str, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("expression");
     if expression.trim().is_empty() {

@@ -1,7 +1,7 @@
-//! All rules on one object, in the order the API reports them.
+//! All validation of one object, in the order in which the API reports errors.
 //!
-//! The generic machine calls these and not the single rules, so that no kind can forget the
-//! shared ones.
+//! The generic machine calls these functions and not the single rules, so that no kind can forget
+//! the shared ones.
 
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{schema::Schema, status::Problems};
 
-/// Fields that kinds judge whole, because what is said of them has details or a place of its own
-/// that no schema tells. Each name means the same wherever it is.
+/// Fields that kinds validate as a whole, because their errors have details or a position that no
+/// schema tells. Each name means the same wherever it is.
 pub(super) const JUDGED_BY_KINDS: [&str; 33] = [
     "affinity",
     "claims",
@@ -54,7 +54,7 @@ pub(super) const JUDGED_BY_KINDS: [&str; 33] = [
     "volumes",
 ];
 
-/// Rules on the object alone; on create and on update.
+/// Validates the object alone; on create and on update.
 pub fn validate_object(
     rules: &Rules,
     schema: Schema<'_>,
@@ -78,7 +78,7 @@ fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &m
     (rules.validate)(object, problems);
 }
 
-/// Rules on an update: those on the object alone, and those on the change.
+/// Validates an update: the object alone, and the change.
 pub fn validate_change(
     rules: &Rules,
     schema: Schema<'_>,

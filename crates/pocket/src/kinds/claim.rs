@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Moment, Rules, Traits,
+    Cluster, Rules, Traits, WriteContext,
     field_rules::obeys,
     fields::{fill, filled, flag, is_empty, is_set, list, set, take, text},
     label_selector, names,
@@ -16,7 +16,6 @@ use crate::status::{ApiError, Problems};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// The rules of PersistentVolumeClaims.
 pub(super) const RULES: Rules = Rules {
     default: |claim| {
         if let Some(spec) = filled(claim, "spec") {
@@ -39,7 +38,7 @@ pub(super) const RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// Fills the spec of a claim; also of those that a pod or a StatefulSet will make.
+/// Fills the spec of a claim; also of claim templates in pods and StatefulSets.
 pub fn default_claim_spec(spec: &mut Value) {
     if !is_set(spec, "volumeMode") {
         set(spec, "volumeMode", "Filesystem");
@@ -47,7 +46,8 @@ pub fn default_claim_spec(spec: &mut Value) {
     filled(spec, "resources");
 }
 
-/// The newer field can say all that the older can, so each is shown under both names.
+/// Copies `dataSource` and `dataSourceRef` into each other: the newer field can express everything
+/// the older can.
 fn pair_sources(spec: &mut Value) {
     if is_set(spec, "dataSource") {
         let source = spec["dataSource"].clone();
@@ -59,12 +59,12 @@ fn pair_sources(spec: &mut Value) {
     }
 }
 
-fn prepare_create(claim: &mut Value, _: &Moment) {
+fn prepare_create(claim: &mut Value, _: &WriteContext) {
     set(claim, "status", json!({"phase": "Pending"}));
     protect(claim, CLAIM_FINALIZER);
 }
 
-/// Rules on the spec of a claim inside a pod, which no schema judges; `path` is where it is.
+/// Validates the spec of a claim inside a pod, which no schema checks; `path` is its field path.
 pub(super) fn check_claim_spec(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     label_selector::validate(&spec["selector"], &path.field("selector"), problems);
     check_access_modes(spec, path, problems);
@@ -97,7 +97,7 @@ pub(super) fn check_claim_spec(spec: &Value, path: &Path<'_>, problems: &mut Pro
     check_data_sources(spec, path, problems);
 }
 
-/// How much is asked for is told without saying that it was asked for.
+/// Validates the requested storage; errors are reported without `requests` in the path.
 fn check_storage(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let storage = &spec["resources"]["requests"]["storage"];
     let place = path.field("resources");
@@ -139,7 +139,7 @@ fn check_data_sources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_same_source(spec, path, problems);
 }
 
-/// The two fields say the same, unless the newer says what the older cannot.
+/// Checks that the two fields agree, unless the newer says what the older cannot.
 fn check_same_source(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let (old, new) = (&spec["dataSource"], &spec["dataSourceRef"]);
     let detail = if old.is_null() || new.is_null() {
@@ -161,7 +161,7 @@ fn storage(claim: &Value) -> &Value {
     &claim["spec"]["resources"]["requests"]["storage"]
 }
 
-/// A bound claim may ask for more, an unbound one may be bound; nothing else changes.
+/// A bound claim may request more, an unbound one may be bound; nothing else changes.
 fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
     if new["spec"] == old["spec"] {
         return;
@@ -173,7 +173,7 @@ fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
     if is_empty(before.get("volumeName")) {
         free.push("volumeName");
     }
-    // A class is filled in later when one becomes the default.
+    // A class may be filled in later, when one becomes the default.
     if !is_set(before, "storageClassName") && is_empty(before.get("volumeName")) {
         free.push("storageClassName");
     }
@@ -223,7 +223,7 @@ fn take_default_class(claim: &mut Value, cluster: &dyn Cluster) {
         .iter()
         .map(|class| &class["metadata"])
         .filter(|metadata| text(&metadata["annotations"], DEFAULT_CLASS) == "true");
-    // The newest wins, so that replacing a default has an effect at once.
+    // The newest wins, so that replacing a default takes effect at once.
     let newest = marked.max_by_key(|metadata| text(metadata, "creationTimestamp"));
     if let Some(metadata) = newest
         && let Some(spec) = filled(claim, "spec")
@@ -249,7 +249,7 @@ fn check_growth(claim: &Value, old: &Value, cluster: &dyn Cluster) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{Others, defaulted, told, told_of_update};
+    use crate::kinds::testing::{OtherObjects, defaulted, errors, update_errors};
 
     fn claim(storage: &str) -> Value {
         let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}, "storageClassName": "fast"});
@@ -265,49 +265,40 @@ mod tests {
 
     #[test]
     fn a_claim_asks_for_some_storage() {
-        assert_eq!(told(&RULES, &claim("1Gi")), [""; 0]);
+        assert_eq!(errors(&RULES, &claim("1Gi")), [""; 0]);
         assert_eq!(
-            told(&RULES, &claim("0")),
+            errors(&RULES, &claim("0")),
             ["spec.resources[storage]: Invalid value: \"0\": must be greater than zero"]
         );
         let bare = json!({"spec": {"accessModes": ["ReadWriteOnce"]}});
         assert_eq!(
-            told(&RULES, &bare),
+            errors(&RULES, &bare),
             ["spec.resources[storage]: Required value"]
         );
     }
 
     #[test]
     fn a_bound_claim_grows_and_does_not_shrink() {
+        assert_eq!(update_errors(&RULES, &bound("2Gi"), &bound("1Gi")), [""; 0]);
         assert_eq!(
-            told_of_update(&RULES, &bound("2Gi"), &bound("1Gi")),
-            [""; 0]
-        );
-        assert_eq!(
-            told_of_update(&RULES, &bound("1Gi"), &bound("2Gi")),
+            update_errors(&RULES, &bound("1Gi"), &bound("2Gi")),
             [
                 "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
             ]
         );
         let fixed = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        assert_eq!(
-            told_of_update(&RULES, &claim("2Gi"), &claim("1Gi")),
-            [fixed]
-        );
+        assert_eq!(update_errors(&RULES, &claim("2Gi"), &claim("1Gi")), [fixed]);
         let mut other = bound("1Gi");
         other["spec"]["accessModes"] = json!(["ReadOnlyMany"]);
-        assert_eq!(told_of_update(&RULES, &other, &bound("1Gi")), [fixed]);
+        assert_eq!(update_errors(&RULES, &other, &bound("1Gi")), [fixed]);
     }
 
     #[test]
     fn an_unbound_claim_can_be_bound() {
-        assert_eq!(
-            told_of_update(&RULES, &bound("1Gi"), &claim("1Gi")),
-            [""; 0]
-        );
+        assert_eq!(update_errors(&RULES, &bound("1Gi"), &claim("1Gi")), [""; 0]);
         let mut other = bound("1Gi");
         other["spec"]["volumeName"] = json!("w");
-        assert_eq!(told_of_update(&RULES, &other, &bound("1Gi")).len(), 1);
+        assert_eq!(update_errors(&RULES, &other, &bound("1Gi")).len(), 1);
     }
 
     #[test]
@@ -319,9 +310,9 @@ mod tests {
             )
         };
         for (allow, good) in [(true, true), (false, false)] {
-            let others = Others {
+            let others = OtherObjects {
                 objects: vec![class(allow)],
-                ..Others::default()
+                ..OtherObjects::default()
             };
             let admitted = admit(&mut bound("2Gi"), Some(&bound("1Gi")), &others);
             assert_eq!(admitted.is_ok(), good, "{admitted:?}");
@@ -334,12 +325,12 @@ mod tests {
             let metadata = json!({"name": name, "creationTimestamp": time, "annotations": {DEFAULT_CLASS: "true"}});
             ("storageclasses", json!({ "metadata": metadata }))
         };
-        let others = Others {
+        let others = OtherObjects {
             objects: vec![
                 class("old", "2025-01-01T00:00:00Z"),
                 class("new", "2026-01-01T00:00:00Z"),
             ],
-            ..Others::default()
+            ..OtherObjects::default()
         };
         let mut open = claim("1Gi");
         take(&mut open["spec"], "storageClassName");

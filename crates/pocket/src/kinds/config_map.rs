@@ -1,5 +1,4 @@
-//! ConfigMaps, and what they share with Secrets: keys that become files, and a switch that
-//! freezes the data.
+//! ConfigMaps, and what they share with Secrets: keys that become files, and `immutable`.
 
 use serde_json::Value;
 
@@ -11,10 +10,9 @@ use super::{
 };
 use crate::status::Problems;
 
-/// Most bytes of data in one ConfigMap or Secret.
-pub(super) const DATA_BYTES: usize = 1024 * 1024;
+/// Bytes of data in one ConfigMap or Secret, at most.
+pub(super) const MAX_DATA_BYTES: usize = 1024 * 1024;
 
-/// The rules of ConfigMaps.
 pub(super) const RULES: Rules = Rules {
     validate,
     validate_update,
@@ -42,20 +40,20 @@ fn validate(map: &Value, problems: &mut Problems) {
         check_key(key, "binaryData", problems);
         bytes += decoded_bytes(value);
     }
-    if bytes > DATA_BYTES {
-        // The API gives the whole map no name here.
-        problems.too_long("[]", DATA_BYTES);
+    if bytes > MAX_DATA_BYTES {
+        // The API gives the whole map no field name here.
+        problems.too_long("[]", MAX_DATA_BYTES);
     }
 }
 
-/// Rules on one key of a ConfigMap or Secret.
+/// Validates one key of a ConfigMap or Secret.
 pub(super) fn check_key(key: &str, field: &str, problems: &mut Problems) {
     for complaint in names::config_key(key) {
         problems.invalid(Path::At(field).key(key), key, complaint);
     }
 }
 
-/// How many bytes a base64 text stands for.
+/// The decoded length of a base64 text.
 pub(super) fn decoded_bytes(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     text.trim_end_matches('=').len() * 3 / 4
@@ -65,7 +63,7 @@ fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
     check_frozen(new, old, &["data", "binaryData"], problems);
 }
 
-/// Once `immutable` is set, neither it nor the data change.
+/// Checks that neither the data nor `immutable` changes once `immutable` is set.
 pub(super) fn check_frozen(new: &Value, old: &Value, data: &[&str], problems: &mut Problems) {
     const DETAIL: &str = "field is immutable when `immutable` is set";
     if !flag(old, "immutable") {
@@ -86,26 +84,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::testing::{told, told_of_update};
+    use crate::kinds::testing::{errors, update_errors};
 
     #[test]
     fn keys_are_file_names_and_occur_once() {
         let map = json!({"data": {"a b": "", "twice": ""}, "binaryData": {"twice": "AA=="}});
-        let told = told(&RULES, &map);
-        assert!(told[0].starts_with("data[a b]: Invalid value: \"a b\": a valid config key"));
+        let errors = errors(&RULES, &map);
+        assert!(errors[0].starts_with("data[a b]: Invalid value: \"a b\": a valid config key"));
         assert_eq!(
-            told[1],
+            errors[1],
             "data[twice]: Invalid value: \"twice\": duplicate of key present in binaryData"
         );
     }
 
     #[test]
     fn data_is_at_most_a_mebibyte() {
-        let full = json!({"data": {"a": "x".repeat(DATA_BYTES - 1)}, "binaryData": {"b": "AA=="}});
-        assert_eq!(told(&RULES, &full), [""; 0]);
-        let over = json!({"data": {"a": "x".repeat(DATA_BYTES + 1)}});
+        let full =
+            json!({"data": {"a": "x".repeat(MAX_DATA_BYTES - 1)}, "binaryData": {"b": "AA=="}});
+        assert_eq!(errors(&RULES, &full), [""; 0]);
+        let over = json!({"data": {"a": "x".repeat(MAX_DATA_BYTES + 1)}});
         assert_eq!(
-            told(&RULES, &over),
+            errors(&RULES, &over),
             ["[]: Too long: may not be more than 1048576 bytes"]
         );
     }
@@ -113,16 +112,16 @@ mod tests {
     #[test]
     fn an_immutable_map_stays_as_it_is() {
         let old = json!({"immutable": true, "data": {"a": "b"}});
-        assert_eq!(told_of_update(&RULES, &old, &old), [""; 0]);
+        assert_eq!(update_errors(&RULES, &old, &old), [""; 0]);
         let new = json!({"data": {"a": "c"}});
         assert_eq!(
-            told_of_update(&RULES, &new, &old),
+            update_errors(&RULES, &new, &old),
             [
                 "immutable: Forbidden: field is immutable when `immutable` is set",
                 "data: Forbidden: field is immutable when `immutable` is set",
             ]
         );
         let free = json!({"data": {"a": "b"}});
-        assert_eq!(told_of_update(&RULES, &new, &free), [""; 0]);
+        assert_eq!(update_errors(&RULES, &new, &free), [""; 0]);
     }
 }

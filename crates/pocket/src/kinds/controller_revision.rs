@@ -1,4 +1,4 @@
-//! ControllerRevision (apps/v1): a snapshot of a template, which nobody may rewrite.
+//! ControllerRevision (apps/v1): a snapshot of a template; its data is immutable.
 
 use super::{
     Rules, Traits,

@@ -1,11 +1,11 @@
 //! The core group's kinds and their close relatives, as rows of the table.
 
 use super::{
-    Kind, Rules, Traits, claim, config_map, endpoint_slice, endpoints, event, lease, limits,
+    BuiltinKind, Rules, Traits, claim, config_map, endpoint_slice, endpoints, event, lease, limits,
     namespace, node, pod, replication_controller, secret, service, volume,
 };
 
-/// The rules of ServiceAccounts: only their shape.
+/// The rules of ServiceAccounts: only the schema.
 const SERVICE_ACCOUNT: Rules = Rules {
     traits: Traits {
         delete_returns_object: true,
@@ -15,8 +15,8 @@ const SERVICE_ACCOUNT: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-const fn core(plural: &'static str, rules: Rules) -> Kind {
-    Kind {
+const fn core(plural: &'static str, rules: Rules) -> BuiltinKind {
+    BuiltinKind {
         group: "",
         version: "v1",
         plural,
@@ -24,8 +24,8 @@ const fn core(plural: &'static str, rules: Rules) -> Kind {
     }
 }
 
-const fn of(group: &'static str, plural: &'static str, rules: Rules) -> Kind {
-    Kind {
+const fn of(group: &'static str, plural: &'static str, rules: Rules) -> BuiltinKind {
+    BuiltinKind {
         group,
         version: "v1",
         plural,
@@ -33,7 +33,7 @@ const fn of(group: &'static str, plural: &'static str, rules: Rules) -> Kind {
     }
 }
 
-static KINDS: [Kind; 18] = [
+static KINDS: [BuiltinKind; 18] = [
     core("configmaps", config_map::RULES),
     core("endpoints", endpoints::RULES),
     core("events", event::CORE_RULES),
@@ -55,7 +55,7 @@ static KINDS: [Kind; 18] = [
 ];
 
 /// The rows of the core group, and of leases, endpoint slices and events.
-pub fn core_kinds() -> &'static [Kind] {
+pub fn core_kinds() -> &'static [BuiltinKind] {
     &KINDS
 }
 

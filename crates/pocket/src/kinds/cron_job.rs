@@ -12,8 +12,9 @@ use super::{
 };
 use crate::status::Problems;
 
-/// A job's name is its CronJob's with eleven characters more, and pods add to that.
-const LONGEST_NAME: usize = 52;
+/// Characters of a CronJob's name, at most: a job's name is its CronJob's plus eleven characters,
+/// and pods add to that.
+const MAX_NAME_LENGTH: usize = 52;
 
 const SPEC: Path<'_> = Path::At("spec");
 
@@ -48,8 +49,8 @@ fn default(object: &mut Value) {
 
 fn validate(object: &Value, problems: &mut Problems) {
     let name = text(&object["metadata"], "name");
-    if name.len() > LONGEST_NAME {
-        let detail = format!("must be no more than {LONGEST_NAME} characters");
+    if name.len() > MAX_NAME_LENGTH {
+        let detail = format!("must be no more than {MAX_NAME_LENGTH} characters");
         problems.invalid("metadata.name", name, detail);
     }
     let spec = &object["spec"];
@@ -91,8 +92,7 @@ fn validate_schedule(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// Whether the zone exists is known only where there is a database of zones; here its form is
-/// judged.
+/// Validates the form of a zone only: whether it exists is known only with a database of zones.
 fn zone_complaint(zone: &str) -> Option<&'static str> {
     let part = |part: &str| {
         !part.is_empty()

@@ -1,6 +1,6 @@
 //! Checks the schedules of CronJobs: five fields, or a word such as `@hourly`.
 //!
-//! Only the syntax is judged; when a schedule fires is the business of the controller.
+//! Only the syntax is checked; the controller computes when a schedule fires.
 
 use std::ops::RangeInclusive;
 
@@ -21,28 +21,28 @@ const WORDS: [&str; 7] = [
 /// Units of an interval after `@every`, longest first so that `ms` is not read as minutes.
 const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "h", "m", "s"];
 
-/// One of the five places of a schedule.
-struct Place {
+/// One of the five fields of a schedule.
+struct ScheduleField {
     range: RangeInclusive<u32>,
     /// Names of the values, counted from the start of the range.
     names: &'static [&'static str],
 }
 
-const PLACES: [Place; 5] = [
-    Place::numbers(0..=59),
-    Place::numbers(0..=23),
-    Place::numbers(1..=31),
-    Place {
+const PLACES: [ScheduleField; 5] = [
+    ScheduleField::numbers(0..=59),
+    ScheduleField::numbers(0..=23),
+    ScheduleField::numbers(1..=31),
+    ScheduleField {
         range: 1..=12,
         names: &MONTHS,
     },
-    Place {
+    ScheduleField {
         range: 0..=6,
         names: &DAYS,
     },
 ];
 
-/// Why a schedule cannot be read.
+/// Why a schedule is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
     #[error("empty spec string")]
@@ -74,7 +74,7 @@ pub(super) enum Error {
     Slashes(String),
 }
 
-/// Checks a schedule.
+/// Validates a schedule.
 pub(super) fn check(schedule: &str) -> Result<(), Error> {
     if schedule.is_empty() {
         return Err(Error::Empty);
@@ -136,7 +136,7 @@ fn is_interval(text: &str) -> bool {
     true
 }
 
-impl Place {
+impl ScheduleField {
     const fn numbers(range: RangeInclusive<u32>) -> Self {
         Self { range, names: &[] }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Moment, Rules, Traits,
+    Rules, Traits, WriteContext,
     field_rules::{immutable, non_negative},
     fields::{fill, filled, is_set, set},
     int_or_percent,
@@ -62,7 +62,7 @@ fn default(object: &mut Value) {
     }
 }
 
-fn prepare_create(object: &mut Value, _: &Moment) {
+fn prepare_create(object: &mut Value, _: &WriteContext) {
     set_template_generation(object, 1);
     set(
         object,
@@ -108,8 +108,8 @@ fn validate(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// A node has either its old pod or its new pod missing, or both running: exactly one of the two
-/// ways must be chosen.
+/// Exactly one of `maxUnavailable` and `maxSurge` must be positive: on each node either the old pod
+/// stops first or the new one starts first.
 fn validate_rolling_update(rolling: &Value, problems: &mut Problems) {
     let unavailable = &rolling["maxUnavailable"];
     let surge = &rolling["maxSurge"];

@@ -1,9 +1,9 @@
-//! Custom resource definitions, as objects among others.
+//! CustomResourceDefinitions, as objects.
 
 use super::{NameRule, Rules, Traits};
 use crate::crd;
 
-/// The rules of definitions; what they mean is in [`crate::crd`].
+/// The rules of definitions; their meaning is in [`crate::crd`].
 pub const RULES: Rules = Rules {
     default: crd::definition::default,
     validate: crd::definition::validate,

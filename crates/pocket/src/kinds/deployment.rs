@@ -46,7 +46,7 @@ pub(super) const RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// What pods do not keep their template does not keep either.
+/// Drops from the template the fields that pods do not keep.
 fn drop_from_template(object: &mut Value) {
     if let Some(template) = object.pointer_mut("/spec/template") {
         drop_groups(template);
@@ -65,7 +65,7 @@ fn default(object: &mut Value) {
         if strategy["type"] == "RollingUpdate"
             && let Some(rolling) = filled(strategy, "rollingUpdate")
         {
-            // No text is no share, and not the usual one.
+            // An empty text is kept empty, and does not get the default.
             for name in ["maxUnavailable", "maxSurge"] {
                 if let Some(counts) = rolling.as_object_mut()
                     && counts.get(name).is_none_or(Value::is_null)
@@ -91,7 +91,7 @@ fn validate(object: &Value, problems: &mut Problems) {
     non_negative(spec, &Path::At("spec"), &counts, problems);
     validate_selector_and_template(spec, "Deployment", problems);
     validate_strategy(&spec["strategy"], problems);
-    // The largest number stands for no deadline at all.
+    // The largest number means no deadline.
     let unbounded = i64::from(i32::MAX);
     if let Some(deadline) = spec["progressDeadlineSeconds"].as_i64()
         && deadline != unbounded
@@ -128,7 +128,7 @@ fn validate_strategy(strategy: &Value, problems: &mut Problems) {
     int_or_percent::validate_at_most_all(unavailable, &unavailable_path, problems);
 }
 
-/// A strategy as the reference holds it, which it shows where the type is not one it knows.
+/// A strategy in kube-apiserver's internal form, which it shows where the type is unknown.
 fn held(strategy: &Value) -> Value {
     let rolling = &strategy["rollingUpdate"];
     let count = |name: &str| match &rolling[name] {

@@ -12,11 +12,10 @@ use super::{
 };
 use crate::status::{ApiError, Problems};
 
-const MOST_ENDPOINTS: usize = 1000;
-const MOST_ADDRESSES: usize = 100;
-const MOST_PORTS: usize = 20_000;
+const MAX_ENDPOINTS: usize = 1000;
+const MAX_ADDRESSES: usize = 100;
+const MAX_PORTS: usize = 20_000;
 
-/// The rules of EndpointSlices.
 pub(super) const RULES: Rules = Rules {
     default,
     validate,
@@ -44,8 +43,8 @@ fn default(slice: &mut Value) {
 
 fn validate(slice: &Value, problems: &mut Problems) {
     let endpoints = list(slice, "endpoints");
-    if endpoints.len() > MOST_ENDPOINTS {
-        problems.too_many("endpoints", endpoints.len(), MOST_ENDPOINTS);
+    if endpoints.len() > MAX_ENDPOINTS {
+        problems.too_many("endpoints", endpoints.len(), MAX_ENDPOINTS);
         return;
     }
     let family = text(slice, "addressType");
@@ -66,8 +65,8 @@ fn validate(slice: &Value, problems: &mut Problems) {
 fn check_addresses(endpoint: &Value, family: &str, path: &Path<'_>, problems: &mut Problems) {
     let addresses = list(endpoint, "addresses");
     let path = path.field("addresses");
-    if addresses.len() > MOST_ADDRESSES {
-        problems.too_many(path, addresses.len(), MOST_ADDRESSES);
+    if addresses.len() > MAX_ADDRESSES {
+        problems.too_many(path, addresses.len(), MAX_ADDRESSES);
         return;
     }
     for (index, value) in addresses.iter().enumerate() {
@@ -93,8 +92,8 @@ fn check_addresses(endpoint: &Value, family: &str, path: &Path<'_>, problems: &m
 
 fn check_ports(slice: &Value, problems: &mut Problems) {
     let ports = list(slice, "ports");
-    if ports.len() > MOST_PORTS {
-        problems.too_many("ports", ports.len(), MOST_PORTS);
+    if ports.len() > MAX_PORTS {
+        problems.too_many("ports", ports.len(), MAX_PORTS);
         return;
     }
     let mut seen = HashSet::new();
@@ -110,7 +109,7 @@ fn check_ports(slice: &Value, problems: &mut Problems) {
                 problems.invalid(path.field("name"), name, complaint);
             }
         }
-        // No port at all means every port.
+        // An absent port means every port.
         if is_set(port, "port") {
             for complaint in names::port_number(number(port, "port")) {
                 problems.invalid(path.field("port"), number(port, "port"), complaint);
@@ -157,7 +156,7 @@ fn admit(slice: &mut Value, _: Option<&Value>, cluster: &dyn Cluster) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{Others, defaulted, told, told_of_update};
+    use crate::kinds::testing::{OtherObjects, defaulted, errors, update_errors};
 
     fn slice(family: &str, address: &str) -> Value {
         let slice = json!({"addressType": family, "endpoints": [{"addresses": [address]}], "ports": [{"port": 80}]});
@@ -175,9 +174,13 @@ mod tests {
             ("IPv4", "0.0.0.0", "may not be unspecified (0.0.0.0 or ::)"),
             ("FQDN", "-", "a lowercase RFC 1123 subdomain"),
         ] {
-            let told = told(&RULES, &slice(family, address));
-            assert_eq!(told.is_empty(), expected.is_empty(), "{address}: {told:?}");
-            for text in told {
+            let errors = errors(&RULES, &slice(family, address));
+            assert_eq!(
+                errors.is_empty(),
+                expected.is_empty(),
+                "{address}: {errors:?}"
+            );
+            for text in errors {
                 assert!(
                     text.starts_with("endpoints[0].addresses[0]: Invalid value"),
                     "{text}"
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn loopback_is_up_to_the_embedder() {
-        let mut others = Others::default();
+        let mut others = OtherObjects::default();
         let error = admit(&mut slice("IPv6", "::1"), None, &others).unwrap_err();
         assert!(
             error.message.contains("endpoints[0].addresses[0]"),
@@ -204,12 +207,12 @@ mod tests {
         let mut twice = slice("IPv4", "10.0.0.1");
         twice["ports"] = json!([{"name": "a"}, {"name": "a"}]);
         assert_eq!(
-            told(&RULES, &twice),
+            errors(&RULES, &twice),
             ["ports[1].name: Duplicate value: \"a\""]
         );
         let old = slice("IPv4", "10.0.0.1");
         assert_eq!(
-            told_of_update(&RULES, &slice("IPv6", "2001:db8::1"), &old),
+            update_errors(&RULES, &slice("IPv6", "2001:db8::1"), &old),
             ["addressType: Invalid value: \"IPv6\": field is immutable"]
         );
     }

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::status::{ApiError, Problems};
 
-/// The rules of Endpoints.
 pub(super) const RULES: Rules = Rules {
     default,
     validate,
@@ -107,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::testing::{Others, told};
+    use crate::kinds::testing::{OtherObjects, errors};
 
     fn at(ip: &str) -> Value {
         json!({"subsets": [{"addresses": [{"ip": ip}], "ports": [{"port": 80}]}]})
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn addresses_are_reachable_ones() {
-        assert_eq!(told(&RULES, &at("10.1.1.1")), [""; 0]);
+        assert_eq!(errors(&RULES, &at("10.1.1.1")), [""; 0]);
         for (ip, text) in [
             ("ten", "must be a valid IP address"),
             ("0.0.0.0", "may not be unspecified"),
@@ -124,16 +123,16 @@ mod tests {
             ("224.0.0.1", "may not be in the link-local multicast range"),
             ("ff02::1", "may not be in the link-local multicast range"),
         ] {
-            let told = told(&RULES, &at(ip));
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert!(told[0].starts_with("subsets[0].addresses[0].ip: Invalid value"));
-            assert!(told[0].contains(text), "{told:?}");
+            let errors = errors(&RULES, &at(ip));
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(errors[0].starts_with("subsets[0].addresses[0].ip: Invalid value"));
+            assert!(errors[0].contains(text), "{errors:?}");
         }
     }
 
     #[test]
     fn loopback_is_up_to_the_embedder() {
-        let mut others = Others::default();
+        let mut others = OtherObjects::default();
         let error = admit(&mut at("127.0.0.1"), None, &others).unwrap_err();
         assert!(error.message.contains("may not be in the loopback range"));
         others.settings.loopback_endpoints = true;
@@ -144,7 +143,7 @@ mod tests {
     fn a_subset_has_addresses_and_named_ports() {
         let endpoints = json!({"subsets": [{"ports": [{"port": 1}, {"port": 2, "name": "b"}]}]});
         assert_eq!(
-            told(&RULES, &endpoints),
+            errors(&RULES, &endpoints),
             [
                 "subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`",
                 "subsets[0].ports[0].name: Required value",

@@ -1,14 +1,14 @@
 //! `Unsupported value` for every field whose schema lists its values.
 //!
 //! It works on any kind, so that no kind repeats the lists. `metadata` and `status` are left out:
-//! the first has rules of its own, the second is written by controllers that may be newer.
+//! the first is validated elsewhere, the second is written by controllers that may be newer.
 
 use serde_json::Value;
 
 use super::{check::JUDGED_BY_KINDS, path::Path};
 use crate::{schema::Schema, status::Problems};
 
-/// Reports each value that its field does not list.
+/// Reports each value that its field's schema does not list.
 pub fn check_enums(object: &Value, schema: Schema<'_>, problems: &mut Problems) {
     let Some(map) = object.as_object() else {
         return;
@@ -80,9 +80,9 @@ mod tests {
             "os": {"name": "linux"},
             "containers": [{"ports": [{"protocol": "TCP"}, {"protocol": "tcp"}]}],
         }});
-        let told = problems(&pod);
+        let errors = problems(&pod);
         let port = r#"spec.containers[0].ports[1].protocol: Unsupported value: "tcp": supported values: "SCTP", "TCP", "UDP""#;
-        assert!(told.contains(port), "{told}");
+        assert!(errors.contains(port), "{errors}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Events, under both of their APIs.
 //!
-//! There is one store: it holds core Events, and [`convert`] shows them as events.k8s.io Events.
-//! The older API asks little of an event, the newer one asks for everything.
+//! There is one store: it holds core Events, and [`convert`] converts them to events.k8s.io Events.
+//! The older API requires little of an event, the newer one requires everything.
 
 pub mod convert;
 
@@ -23,7 +23,6 @@ const TRAITS: Traits = Traits {
     ..Traits::USUAL
 };
 
-/// The rules of Events of the core group.
 pub(super) const CORE_RULES: Rules = Rules {
     default: default_core,
     validate: validate_core,
@@ -31,7 +30,6 @@ pub(super) const CORE_RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// The rules of Events of events.k8s.io.
 pub(super) const RULES: Rules = Rules {
     default: |event| {
         filled(event, "regarding");
@@ -58,7 +56,7 @@ fn default_core(event: &mut Value) {
     null_when_absent(event, &["eventTime", "firstTimestamp", "lastTimestamp"]);
 }
 
-/// Times that the API writes as `null` rather than leaving out.
+/// Sets absent times to `null`, as the API writes them.
 fn null_when_absent(event: &mut Value, fields: &[&str]) {
     for field in fields {
         if event.get(field).is_none() {
@@ -69,14 +67,14 @@ fn null_when_absent(event: &mut Value, fields: &[&str]) {
 
 fn validate_core(event: &Value, problems: &mut Problems) {
     check_namespace(event, "involvedObject", problems);
-    // The presence of a time with microseconds tells a writer of the newer style.
+    // A time with microseconds marks a client of the newer API.
     if !is_empty(event.get("eventTime")) {
         check_reporter(event, "reportingComponent", problems);
         check_texts(event, "message", problems);
     }
 }
 
-/// An event is where its object is; objects of no namespace have theirs in `default`.
+/// An event is in the namespace of its object; for cluster-scoped objects it is in `default`.
 fn check_namespace(event: &Value, about: &str, problems: &mut Problems) {
     let namespace = text(&event["metadata"], "namespace");
     let object = text(&event[about], "namespace");
@@ -152,9 +150,9 @@ fn validate_new_style(event: &Value, problems: &mut Problems) {
     }
 }
 
-/// Of an event under the newer API only the series may go on.
+/// Under the newer API only the series of an event may change.
 fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
-    // Fields are called as they are stored.
+    // Errors use the stored names of the fields.
     for (field, stored) in [
         ("regarding", "involvedObject"),
         ("related", "related"),

@@ -40,7 +40,7 @@ const NEW_EVENT: &[&str] = &[
     "type",
 ];
 
-/// Whether a kind has words of its own for fields that its objects are selected by.
+/// Whether a kind has its own fields for field selectors.
 pub fn has_own_labels(group: &str, plural: &str) -> bool {
     matches!(
         (group, plural),
@@ -58,7 +58,7 @@ pub fn has_own_labels(group: &str, plural: &str) -> bool {
     )
 }
 
-/// Whether objects of a kind are selected by a field.
+/// Whether a kind's objects can be selected by a field.
 pub fn has_field_label(group: &str, plural: &str, path: &str) -> bool {
     labels(group, plural).contains(&path)
 }
@@ -78,7 +78,7 @@ fn labels(group: &str, plural: &str) -> &'static [&'static str] {
     }
 }
 
-/// The text of a selectable field; what is absent is empty, or false, or zero.
+/// The text of a selectable field; an absent one is empty, false or zero.
 pub fn field_value(plural: &str, object: &Value, path: &str) -> String {
     match (plural, path) {
         ("events", "source") => text(&object["source"]["component"], "")

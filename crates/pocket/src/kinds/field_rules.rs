@@ -1,11 +1,11 @@
-//! Rules on single fields that many kinds share.
+//! Validation of single fields that many kinds share.
 
 use serde_json::Value;
 
 use super::{fields::text, names::Complaints, path::Path};
 use crate::status::Problems;
 
-/// What a changed field that may not change is told.
+/// The message for a change of an immutable field.
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
 /// Refuses negative integers under any of `keys`.
@@ -36,7 +36,7 @@ pub(super) fn at_least(
     }
 }
 
-/// Users and groups have numbers that every system can hold.
+/// Validates the range of a user or group id.
 pub(super) fn check_id(id: &Value, path: &Path<'_>, problems: &mut Problems) {
     let most = i64::from(i32::MAX);
     if let Some(id) = id.as_i64()
@@ -60,7 +60,7 @@ pub(super) fn immutable(
     }
 }
 
-/// Refuses a string under `key` that is not listed, where the schema does not list the values.
+/// Refuses a string under `key` that is not in the list, where the schema does not list the values.
 pub(super) fn one_of(
     values: &[&str],
     parent: &Value,
@@ -74,7 +74,7 @@ pub(super) fn one_of(
     }
 }
 
-/// As [`one_of`], of a field that is not absent if it is empty.
+/// As [`one_of`], for a field whose empty value is not the same as absent.
 pub(super) fn one_of_set(
     values: &[&str],
     parent: &Value,

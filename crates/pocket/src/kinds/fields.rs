@@ -1,6 +1,6 @@
 //! Reading and filling the fields of an object.
 //!
-//! An absent field, `null` and, for strings, `""` are the same thing to the API: the server's own
+//! An absent field, `null` and, for strings, `""` are the same to the API: kube-apiserver's own
 //! types cannot tell them apart, so neither do the rules.
 
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ pub(super) fn is_set(value: &Value, key: &str) -> bool {
     value.get(key).is_some_and(|field| !field.is_null())
 }
 
-/// Whether a value is what an absent field reads as.
+/// Whether a value is equal to an absent field.
 pub(super) fn is_empty(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -88,14 +88,14 @@ pub(super) fn part<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value>
     value.get_mut(key).filter(|field| field.is_object())
 }
 
-/// Sets a field of an object; nothing happens to a value that is no object.
+/// Sets a field of an object; a value that is no object is left unchanged.
 pub(super) fn set(value: &mut Value, key: &str, field: impl Into<Value>) {
     if let Value::Object(map) = value {
         map.insert(key.to_owned(), field.into());
     }
 }
 
-/// Takes a field out of an object.
+/// Removes a field from an object.
 pub(super) fn take(value: &mut Value, key: &str) -> Option<Value> {
     value.as_object_mut().and_then(|map| map.remove(key))
 }

@@ -1,8 +1,8 @@
 //! HorizontalPodAutoscaler, stored as autoscaling/v2. No controller here acts on it.
 
+mod annotations;
 pub(super) mod convert;
 mod metrics;
-mod notes;
 
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ use super::{
 use crate::status::Problems;
 
 const SPEC: Path<'_> = Path::At("spec");
-const LONGEST_PERIOD: i64 = 1800;
-const LONGEST_WINDOW: i64 = 3600;
+const MAX_PERIOD_SECONDS: i64 = 1800;
+const MAX_STABILIZATION_SECONDS: i64 = 3600;
 
 pub(super) const RULES: Rules = Rules {
     default,
@@ -108,7 +108,8 @@ fn validate(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Nobody can tell by the use of pods, where there are none, that some are needed.
+/// Refuses scaling to zero without an object or external metric: with no pods running, pod metrics
+/// cannot show that some are needed.
 fn scaled_to_zero(spec: &Value, problems: &mut Problems) {
     let tells = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
     let is_zero = spec["minReplicas"] == 0;
@@ -118,7 +119,7 @@ fn scaled_to_zero(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// Only what is of the core group can be scaled without a group, and of that only one kind.
+/// Refuses a core-group target, except for the one core kind that can be scaled.
 fn check_target_version(target: &Value, path: &Path<'_>, problems: &mut Problems) {
     let version = text(target, "apiVersion");
     let detail = match version.split('/').collect::<Vec<_>>().as_slice() {
@@ -136,7 +137,7 @@ fn validate_scaling(rules: &Value, path: &Path<'_>, problems: &mut Problems) {
         let detail = "must be greater than or equal to zero";
         problems.invalid(path.field(key), number(rules, key), detail);
     }
-    at_most(LONGEST_WINDOW, rules, path, key, problems);
+    at_most(MAX_STABILIZATION_SECONDS, rules, path, key, problems);
     one_of(
         &["Disabled", "Max", "Min"],
         rules,
@@ -154,7 +155,7 @@ fn validate_scaling(rules: &Value, path: &Path<'_>, problems: &mut Problems) {
         one_of(&["Percent", "Pods"], policy, &path, "type", problems);
         above_zero(policy, &path, "value", problems);
         above_zero(policy, &path, "periodSeconds", problems);
-        at_most(LONGEST_PERIOD, policy, &path, "periodSeconds", problems);
+        at_most(MAX_PERIOD_SECONDS, policy, &path, "periodSeconds", problems);
     }
     if is_set(rules, "tolerance") {
         check_amount(&rules["tolerance"], &tolerance, problems);

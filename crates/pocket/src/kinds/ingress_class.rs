@@ -12,7 +12,7 @@ use super::{
 use crate::status::Problems;
 
 const SPEC: Path<'_> = Path::At("spec");
-const LONGEST_CONTROLLER: usize = 250;
+const MAX_CONTROLLER_LENGTH: usize = 250;
 
 pub(super) const RULES: Rules = Rules {
     default: |object| {
@@ -38,8 +38,8 @@ fn validate(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     let controller = text(spec, "controller");
     let path = SPEC.field("controller");
-    if controller.len() > LONGEST_CONTROLLER {
-        problems.too_long(path, LONGEST_CONTROLLER);
+    if controller.len() > MAX_CONTROLLER_LENGTH {
+        problems.too_long(path, MAX_CONTROLLER_LENGTH);
     }
     match controller.split_once('/') {
         _ if controller.is_empty() => problems.required(path, ""),

@@ -1,4 +1,4 @@
-//! Counts that may be given as a share: `3` or `"25%"`.
+//! Counts that may be given as a percentage: `3` or `"25%"`.
 
 use serde_json::Value;
 
@@ -7,17 +7,15 @@ use crate::status::Problems;
 
 const NOT_A_PERCENTAGE: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
-/// A count, or a share of a count.
+/// A count, or a percentage of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntOrPercent {
-    /// That many.
     Int(i64),
-    /// So many of a hundred.
     Percent(i64),
 }
 
 impl IntOrPercent {
-    /// Reads a value; `None` if it is neither an integer nor digits followed by a percent sign.
+    /// Parses a value; `None` if it is neither an integer nor digits followed by a percent sign.
     pub fn read(value: &Value) -> Option<Self> {
         if let Some(number) = value.as_i64() {
             return Some(Self::Int(number));
@@ -26,22 +24,21 @@ impl IntOrPercent {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
-        // A share too large to count is as good as any other above a hundred.
+        // A percentage that overflows acts like any other above a hundred.
         Some(Self::Percent(digits.parse().unwrap_or(i64::MAX)))
     }
 
-    /// Whether it stands for nothing at all.
     pub fn is_zero(self) -> bool {
         matches!(self, Self::Int(0) | Self::Percent(0))
     }
 }
 
-/// Whether `value` is set and stands for more than nothing.
+/// Whether `value` is set and greater than zero.
 pub(super) fn is_positive(value: &Value) -> bool {
     IntOrPercent::read(value).is_some_and(|v| !v.is_zero())
 }
 
-/// Refuses negative counts and malformed shares; an absent value is fine.
+/// Refuses negative counts and malformed percentages; an absent value is fine.
 pub(super) fn validate(value: &Value, path: &Path<'_>, problems: &mut Problems) {
     match (value, IntOrPercent::read(value)) {
         (Value::Null, _) | (_, Some(IntOrPercent::Percent(_))) => {}
@@ -54,7 +51,7 @@ pub(super) fn validate(value: &Value, path: &Path<'_>, problems: &mut Problems) 
     }
 }
 
-/// Refuses a share of more than the whole.
+/// Refuses a percentage above 100.
 pub(super) fn validate_at_most_all(value: &Value, path: &Path<'_>, problems: &mut Problems) {
     if let Some(IntOrPercent::Percent(share)) = IntOrPercent::read(value)
         && share > 100

@@ -7,7 +7,7 @@ mod selector;
 use serde_json::{Value, json};
 
 use super::{
-    Moment, Rules, Traits,
+    Rules, Traits, WriteContext,
     field_rules::{non_negative, obeys},
     fields::{fill, filled, flag, is_set, number, set, text},
     label_selector, names,
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::status::Problems;
 
-const MOST_PARALLEL: i64 = 100_000;
-const LONGEST_MANAGER: usize = 63;
+const MAX_PARALLELISM: i64 = 100_000;
+const MAX_MANAGER_LENGTH: usize = 63;
 
 pub(super) const RULES: Rules = Rules {
     default,
@@ -70,8 +70,8 @@ fn default(object: &mut Value) {
     }
 }
 
-/// The defaults of the job inside a CronJob, which fewer fields have: the rest is filled when a
-/// job is made from it.
+/// The defaults of the job template inside a CronJob, which are fewer: the rest is filled when a
+/// job is created from it.
 pub(super) fn default_template(template: &mut Value) {
     filled(template, "metadata");
     if let Some(spec) = filled(template, "spec") {
@@ -82,7 +82,7 @@ pub(super) fn default_template(template: &mut Value) {
     }
 }
 
-fn prepare_create(object: &mut Value, _: &Moment) {
+fn prepare_create(object: &mut Value, _: &WriteContext) {
     set(object, "status", json!({}));
     if !flag(&object["spec"], "manualSelector") {
         selector::generate(object);
@@ -104,7 +104,8 @@ fn validate(object: &Value, problems: &mut Problems) {
     validate_last_pod_name(object, problems);
 }
 
-/// Pods of an indexed job carry their index in the host name.
+/// Checks that the name with the highest index is valid: pods of an indexed job carry their index
+/// in the host name.
 fn validate_last_pod_name(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     let completions = number(spec, "completions");
@@ -119,7 +120,7 @@ fn validate_last_pod_name(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Rules on a job's spec wherever it is, in a Job or in a CronJob's template.
+/// Validates a job's spec, in a Job or in a CronJob's template.
 pub(super) fn validate_spec(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let counts = [
         "parallelism",
@@ -147,9 +148,9 @@ fn validate_indexes(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
             problems.required(path.field("completions"), "when completion mode is Indexed");
         }
         let parallel = number(spec, "parallelism");
-        if parallel > MOST_PARALLEL {
+        if parallel > MAX_PARALLELISM {
             let detail = format!(
-                "must be less than or equal to {MOST_PARALLEL} when completion mode is Indexed"
+                "must be less than or equal to {MAX_PARALLELISM} when completion mode is Indexed"
             );
             problems.invalid(path.field("parallelism"), parallel, detail);
         }
@@ -190,12 +191,12 @@ fn validate_manager(manager: &str, path: &Path<'_>, problems: &mut Problems) {
         let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
         problems.invalid(path, manager, detail);
     }
-    if manager.len() > LONGEST_MANAGER {
-        problems.too_long(path, LONGEST_MANAGER);
+    if manager.len() > MAX_MANAGER_LENGTH {
+        problems.too_long(path, MAX_MANAGER_LENGTH);
     }
 }
 
-/// A pod that is restarted for ever never completes.
+/// Refuses `restartPolicy: Always`: a pod that is restarted for ever never completes.
 fn validate_ends(pod: &Value, path: &Path<'_>, problems: &mut Problems) {
     let policy = text(pod, "restartPolicy");
     let path = path.field("restartPolicy");

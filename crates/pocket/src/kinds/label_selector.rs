@@ -1,6 +1,6 @@
-//! Label selectors as they are written inside objects: `matchLabels` and `matchExpressions`.
+//! Label selectors inside objects: `matchLabels` and `matchExpressions`.
 //!
-//! The query-string form belongs to the REST machine; this room only writes it, for `scale`.
+//! The query-string form belongs to the REST machine; this module only writes it, for `scale`.
 
 use serde_json::Value;
 
@@ -15,13 +15,13 @@ use crate::status::Problems;
 const NEEDS_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const TAKES_NO_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// Whether the selector asks for nothing, and so selects everything.
+/// Whether the selector has no requirements, and so selects everything.
 pub fn is_empty(selector: &Value) -> bool {
     entries(selector, "matchLabels").next().is_none()
         && list(selector, "matchExpressions").is_empty()
 }
 
-/// Whether an object with these labels is selected. No selector at all selects nothing.
+/// Whether an object with these labels is selected. An absent selector selects nothing.
 pub fn matches(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
@@ -44,7 +44,7 @@ fn expression_matches(expression: &Value, labels: &Value) -> bool {
     }
 }
 
-/// Whether objects can be selected by it at all.
+/// Whether the selector can be evaluated.
 pub(super) fn is_valid(selector: &Value) -> bool {
     let mut problems = Problems::new();
     validate(selector, &Path::Root, &mut problems);
@@ -54,7 +54,7 @@ pub(super) fn is_valid(selector: &Value) -> bool {
     problems.is_empty() && keyed
 }
 
-/// Checks the selector at `path`.
+/// Validates the selector at `path`.
 pub fn validate_label_selector(selector: &Value, path: &str, problems: &mut Problems) {
     validate(selector, &Path::At(path), problems);
 }

@@ -1,4 +1,4 @@
-//! Leases, by which replicas agree who leads.
+//! Leases, for leader election.
 
 use serde_json::Value;
 
@@ -8,7 +8,8 @@ use super::{
 };
 use crate::status::Problems;
 
-/// The rules of Leases. A write must say which version it saw: that is what makes an election.
+/// The rules of Leases. An update must name the resourceVersion it is based on: that decides an
+/// election.
 pub(super) const RULES: Rules = Rules {
     default: |lease| {
         filled(lease, "spec");
@@ -26,7 +27,7 @@ pub(super) const RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// Elections held by the control plane are not switched on; their fields are not kept.
+/// Drops the fields of coordinated leader election, which is not enabled.
 fn drop_coordination(lease: &mut Value) {
     if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("strategy");
@@ -58,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::testing::told;
+    use crate::kinds::testing::errors;
 
     #[test]
     fn fields_of_coordinated_elections_are_not_kept() {
@@ -71,11 +72,11 @@ mod tests {
     #[test]
     fn a_lease_lasts_some_time() {
         assert_eq!(
-            told(&RULES, &json!({"spec": {"leaseDurationSeconds": 15}})),
+            errors(&RULES, &json!({"spec": {"leaseDurationSeconds": 15}})),
             [""; 0]
         );
         assert_eq!(
-            told(
+            errors(
                 &RULES,
                 &json!({"spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}})
             ),

@@ -1,33 +1,33 @@
-//! Kinds whose objects live and end in a way of their own: namespaces and definitions.
+//! The lifecycle of namespaces and definitions, which differs from that of other kinds.
 
 use serde_json::{Value, json};
 
-use super::{Role, Settings, reviews, service::first_address};
+use super::{KindRole, Settings, reviews, service::first_address};
 use crate::crd;
 
-/// Where namespaces are stored.
+/// The bucket of namespaces in the store.
 pub const NAMESPACES: &str = "/namespaces";
-/// Where definitions are stored.
+/// The bucket of definitions in the store.
 pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
-/// Keeps a definition until its objects are gone.
+/// Keeps a deleted definition until its objects are removed.
 pub const DEFINITION_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// Keeps a namespace until it is empty.
+/// Keeps a deleted namespace until it is empty.
 const NAMESPACE_FINALIZER: &str = "kubernetes";
 /// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const UNDELETABLE_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// The namespaces that are there from the start.
+/// The namespaces that exist from the start.
 pub const FIRST_NAMESPACES: [&str; 4] =
     ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What every namespace has: where it is stored, and its name.
-pub const FURNITURE: [(&str, &str); 2] = [
+/// The objects that every namespace has: bucket and name.
+pub const STANDARD_OBJECTS: [(&str, &str); 2] = [
     ("/serviceaccounts", "default"),
     ("/configmaps", "kube-root-ca.crt"),
 ];
 
-/// A new piece of furniture; `None` if there is nothing to put in it.
-pub fn furniture(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
+/// A new standard object; `None` if there is no content for it.
+pub fn standard_object(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
     match bucket {
         "/serviceaccounts" => Some(json!({"metadata": {"name": "default"}})),
         "/configmaps" => Some(json!({
@@ -41,8 +41,8 @@ pub fn furniture(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The service under which clients inside the cluster find this server. It has the first address
-/// of the range, which such clients may know.
+/// The Service under which clients inside the cluster find this server. It has the first address of
+/// the range, which such clients may rely on.
 pub fn own_service(port: u16, settings: &Settings) -> Value {
     let address = first_address(settings.service_range);
     json!({
@@ -57,7 +57,7 @@ pub fn own_service(port: u16, settings: &Settings) -> Value {
     })
 }
 
-impl Role {
+impl KindRole {
     /// The role of a resource.
     pub fn of(group: &str, plural: &str) -> Self {
         match (group, plural) {
@@ -70,10 +70,10 @@ impl Role {
         }
     }
 
-    /// Refuses the delete of what must stay.
+    /// Refuses the deletion of objects that must stay.
     pub fn may_delete(self, value: &Value) -> Result<(), &'static str> {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
-        if self == Self::Namespace && IMMORTAL.contains(&name) {
+        if self == Self::Namespace && UNDELETABLE_NAMESPACES.contains(&name) {
             return Err("this namespace may not be deleted");
         }
         if self == Self::PriorityClass && name.starts_with("system-") {
@@ -82,7 +82,7 @@ impl Role {
         Ok(())
     }
 
-    /// What a delete changes on an object that cannot go at once.
+    /// Marks an object that is deleted and cannot be removed at once.
     pub fn begin_removal(self, value: &mut Value, now: &str) {
         if value["metadata"]["deletionTimestamp"].is_string() {
             return;
@@ -97,7 +97,8 @@ impl Role {
         }
     }
 
-    /// A namespace and a definition have no deadline, and their end does not count as a change.
+    /// Restores grace period and generation of a deleted namespace or definition: they have no
+    /// deadline, and their deletion does not count as a change.
     pub fn without_grace(self, new: &mut Value, old: &Value) {
         if !matches!(self, Self::Namespace | Self::Definition) {
             return;
@@ -112,7 +113,7 @@ impl Role {
         }
     }
 
-    /// Whether nothing of the kind's own keeps a deleted object.
+    /// Whether no kind-specific finalizer keeps a deleted object.
     pub fn nothing_left(self, value: &Value) -> bool {
         self != Self::Namespace
             || value["spec"]["finalizers"]
@@ -130,7 +131,7 @@ fn add_finalizer(value: &mut Value, name: &str) {
     }
 }
 
-/// Lets an empty namespace go.
+/// Removes the finalizer of an empty namespace.
 pub fn end_namespace(value: &mut Value, now: &str) {
     set_conditions(value, "", "", now);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -145,7 +146,7 @@ pub fn end_namespace(value: &mut Value, now: &str) {
     }
 }
 
-/// Says what a namespace still waits for.
+/// Sets the conditions that say what a terminating namespace still waits for.
 pub fn namespace_remains(value: &mut Value, content: &str, finalizers: &str, now: &str) {
     set_conditions(value, content, finalizers, now);
 }
@@ -209,7 +210,7 @@ fn set_conditions(value: &mut Value, content: &str, finalizers: &str, now: &str)
     value["status"]["conditions"] = json!(conditions);
 }
 
-/// Since when a condition has had this status, if it has.
+/// The transition time of a condition, if it has this status.
 fn since(value: &Value, kind: &str, status: &str) -> Option<String> {
     let conditions = value["status"]["conditions"].as_array()?;
     let found = conditions
@@ -225,9 +226,9 @@ mod tests {
     #[test]
     fn a_namespace_stays_until_its_finalizer_is_gone() {
         let mut namespace = json!({"spec": {"finalizers": ["kubernetes"]}, "status": {}});
-        assert!(!Role::Namespace.nothing_left(&namespace));
+        assert!(!KindRole::Namespace.nothing_left(&namespace));
         end_namespace(&mut namespace, "t");
-        assert!(Role::Namespace.nothing_left(&namespace));
+        assert!(KindRole::Namespace.nothing_left(&namespace));
         assert_eq!(namespace["spec"], json!({}));
         let mut namespace = json!({"spec": {}, "status": {}});
         end_namespace(&mut namespace, "t");
@@ -242,11 +243,11 @@ mod tests {
             json!({"deletionGracePeriodSeconds": 7, "generation": 1}),
         ] {
             let mut namespace = ended.clone();
-            Role::Namespace.without_grace(&mut namespace, &json!({"metadata": before}));
+            KindRole::Namespace.without_grace(&mut namespace, &json!({"metadata": before}));
             assert_eq!(namespace["metadata"], before);
         }
         let mut other = ended.clone();
-        Role::Ordinary.without_grace(&mut other, &json!({"metadata": {}}));
+        KindRole::Ordinary.without_grace(&mut other, &json!({"metadata": {}}));
         assert_eq!(other, ended);
     }
 
@@ -265,8 +266,12 @@ mod tests {
     #[test]
     fn the_first_namespaces_cannot_be_deleted() {
         let of = |name: &str| json!({"metadata": {"name": name}});
-        assert!(Role::Namespace.may_delete(&of("default")).is_err());
-        assert!(Role::Namespace.may_delete(&of("kube-node-lease")).is_ok());
-        assert!(Role::Ordinary.may_delete(&of("default")).is_ok());
+        assert!(KindRole::Namespace.may_delete(&of("default")).is_err());
+        assert!(
+            KindRole::Namespace
+                .may_delete(&of("kube-node-lease"))
+                .is_ok()
+        );
+        assert!(KindRole::Ordinary.may_delete(&of("default")).is_ok());
     }
 }

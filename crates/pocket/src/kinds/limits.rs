@@ -1,4 +1,4 @@
-//! LimitRanges and ResourceQuotas. What they do to other objects is decided by admission.
+//! LimitRanges and ResourceQuotas. Their effect on other objects is decided by admission.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::status::Problems;
 
-/// The rules of LimitRanges.
 pub(super) const LIMIT_RANGE: Rules = Rules {
     default: default_limit_range,
     validate: validate_limit_range,
@@ -25,7 +24,6 @@ pub(super) const LIMIT_RANGE: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// The rules of ResourceQuotas.
 pub(super) const RESOURCE_QUOTA: Rules = Rules {
     default: |quota| {
         filled(quota, "spec");
@@ -61,7 +59,7 @@ fn default_limit_range(range: &mut Value) {
     }
 }
 
-/// What `field` does not say, it takes from `source`.
+/// Fills the absent entries of `field` from `source`.
 fn borrow(limit: &mut Value, field: &str, source: &str) {
     let said = &limit[field];
     let missing: Map<String, Value> = entries(limit, source)
@@ -103,7 +101,7 @@ fn validate_limit_range(range: &Value, problems: &mut Problems) {
                 }
             }
         }
-        // Each pair: what must not exceed what.
+        // In each pair the first must not exceed the second.
         for (low, high) in [
             ("min", "max"),
             ("min", "defaultRequest"),
@@ -152,7 +150,7 @@ fn words(side: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{defaulted, told, told_of_update};
+    use crate::kinds::testing::{defaulted, errors, update_errors};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -181,14 +179,14 @@ mod tests {
     fn bounds_are_in_order() {
         let bad = range(json!({"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1500m"}}));
         assert_eq!(
-            told(&LIMIT_RANGE, &bad),
+            errors(&LIMIT_RANGE, &bad),
             [
                 "spec.limits[0].min[cpu]: Invalid value: \"2\": min value 2 is greater than max value 1500m"
             ]
         );
         let pod = range(json!({"type": "Pod", "default": {"cpu": "1"}}));
         assert_eq!(
-            told(&LIMIT_RANGE, &pod),
+            errors(&LIMIT_RANGE, &pod),
             ["spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'"]
         );
     }
@@ -196,9 +194,9 @@ mod tests {
     #[test]
     fn the_scopes_of_a_quota_are_fixed() {
         let of = |scope: &str| json!({"spec": {"scopes": [scope]}});
-        let told = told_of_update(&RESOURCE_QUOTA, &of("BestEffort"), &of("Terminating"));
+        let errors = update_errors(&RESOURCE_QUOTA, &of("BestEffort"), &of("Terminating"));
         assert_eq!(
-            told,
+            errors,
             ["spec.scopes: Invalid value: [\"BestEffort\"]: field is immutable"]
         );
     }

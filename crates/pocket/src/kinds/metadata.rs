@@ -1,7 +1,7 @@
-//! Rules on `metadata`, the same for every kind.
+//! Validation of `metadata`, the same for every kind.
 //!
-//! The machine that calls these has already filled in what the server owns (uid, creationTimestamp,
-//! namespace); the rules only judge.
+//! The caller has already filled in the fields that the server owns (uid, creationTimestamp,
+//! namespace); this module only validates.
 
 mod owners;
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::status::Problems;
 
-/// Most bytes in all keys and values of the annotations together.
-const ANNOTATIONS_BYTES: usize = 256 * 1024;
+/// Bytes in all keys and values of the annotations together, at most.
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
 /// Finalizers that need no domain: the server and its controllers own them.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 impl NameRule {
-    /// The complaints about a whole name.
+    /// The errors of a whole name.
     pub fn complaints(self, name: &str) -> Complaints {
         match self {
             Self::Subdomain => names::subdomain(name),
@@ -42,7 +42,7 @@ impl NameRule {
     }
 }
 
-/// Rules on the metadata of one object.
+/// Validates the metadata of one object.
 pub fn validate_metadata(
     object: &Value,
     rule: NameRule,
@@ -63,7 +63,7 @@ pub fn validate_metadata(
     check_finalizers(metadata, problems);
 }
 
-/// Rules on a whole object inside of another: what it says it is, and its metadata.
+/// Validates an embedded object: its apiVersion, kind and metadata.
 pub fn validate_embedded(object: &Value, path: &str, problems: &mut Problems) {
     let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
     if version.matches('/').count() > 1 {
@@ -94,7 +94,7 @@ pub fn validate_embedded(object: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Rules on the labels and annotations of metadata inside an object, such as a template's.
+/// Validates the labels and annotations of metadata inside an object, such as a template's.
 pub fn validate_template_metadata(metadata: &Value, path: &str, problems: &mut Problems) {
     check_labels(metadata, &format!("{path}.labels"), problems);
     check_annotations(metadata, &format!("{path}.annotations"), problems);
@@ -141,7 +141,7 @@ fn check_labels(metadata: &Value, path: &str, problems: &mut Problems) {
     check_label_map(metadata, "labels", path, problems);
 }
 
-/// Rules on any map of labels, such as a selector of exact values.
+/// Validates any map of labels, such as a selector of exact values.
 pub(super) fn check_label_map(holder: &Value, key: &str, path: &str, problems: &mut Problems) {
     for (key, value) in entries(holder, key) {
         for complaint in names::qualified(key) {
@@ -163,8 +163,8 @@ fn check_annotations(metadata: &Value, path: &str, problems: &mut Problems) {
         }
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
-    if bytes > ANNOTATIONS_BYTES {
-        problems.too_long(path, ANNOTATIONS_BYTES);
+    if bytes > MAX_ANNOTATIONS_BYTES {
+        problems.too_long(path, MAX_ANNOTATIONS_BYTES);
     }
 }
 
@@ -183,7 +183,8 @@ fn check_finalizers(metadata: &Value, problems: &mut Problems) {
     }
 }
 
-/// The stricter rule of built-in kinds: a finalizer that is not the server's own names its domain.
+/// The stricter rule of built-in kinds: a finalizer that is not the server's own must have a
+/// domain.
 pub fn validate_finalizer_domains(object: &Value, problems: &mut Problems) {
     for (index, finalizer) in undomained(object) {
         let path = format!("metadata.finalizers[{index}]");
@@ -192,7 +193,7 @@ pub fn validate_finalizer_domains(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// What a custom kind is only warned of.
+/// Warnings for a custom kind, where built-in kinds are refused.
 pub fn finalizer_warnings(object: &Value) -> Vec<String> {
     let warn = |(_, finalizer): (usize, &str)| {
         let path = if finalizer.contains('.') {
@@ -216,8 +217,8 @@ fn undomained(object: &Value) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, finalizer)| !STANDARD_FINALIZERS.contains(finalizer))
 }
 
-/// The rules on the metadata of every changed object, whatever its kind; the kind's own come after
-/// them and repeat some.
+/// Validates the metadata of every changed object, whatever its kind; the kind's own validation
+/// follows and repeats some of it.
 pub fn validate_changed_metadata(
     new: &Value,
     old: &Value,
@@ -228,7 +229,7 @@ pub fn validate_changed_metadata(
     validate_metadata_update(new, old, problems);
 }
 
-/// Rules on a change of metadata.
+/// Validates a change of metadata.
 pub fn validate_metadata_update(new: &Value, old: &Value, problems: &mut Problems) {
     let (new, old) = (&new["metadata"], &old["metadata"]);
     check_no_new_finalizers(new, old, problems);

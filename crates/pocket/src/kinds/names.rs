@@ -1,15 +1,15 @@
-//! The syntax of names, labels, keys and ports, with the API's words for what is wrong.
+//! The syntax of names, labels, keys and ports, with kube-apiserver's messages.
 //!
-//! Each check returns the complaints about one string; an empty list means it is fine. Nothing
-//! here knows where the string came from.
+//! Each check returns the errors of one string; an empty list means it is valid. Nothing here knows
+//! which field the string came from.
 
-/// Complaints about one string.
+/// Errors of one string.
 pub type Complaints = Vec<String>;
 
-/// Longest DNS label, name part of a qualified name, and label value.
-pub const LABEL_LENGTH: usize = 63;
-/// Longest DNS subdomain and key of a ConfigMap.
-pub const SUBDOMAIN_LENGTH: usize = 253;
+/// Characters of a DNS label, of the name part of a qualified name, and of a label value, at most.
+pub const MAX_LABEL_LENGTH: usize = 63;
+/// Characters of a DNS subdomain and of a key of a ConfigMap, at most.
+pub const MAX_SUBDOMAIN_LENGTH: usize = 253;
 
 const LABEL_FORM: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SEARCH_PATH_FORM: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
@@ -20,20 +20,20 @@ const LABEL_VALUE_FORM: &str = "a valid label must be an empty string or consist
 const KEY_FORM: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const VARIABLE_FORM: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
 
-/// `must be no more than N bytes`: what labels are told.
+/// `must be no more than N bytes`: the message for labels.
 pub fn too_long(most: usize) -> String {
     format!("must be no more than {most} bytes")
 }
 
-/// `must be no more than N characters`: what names and keys are told.
+/// `must be no more than N characters`: the message for names and keys.
 fn too_many_characters(most: usize) -> String {
     format!("must be no more than {most} characters")
 }
 
-/// A prefix of generated names, in the form in which the name rules can judge it.
+/// A prefix of generated names, in a form that the syntax checks accept.
 pub fn without_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
-        // What is appended starts with a letter or digit; so does this stand-in.
+        // The generated suffix starts with a letter or digit; so does this placeholder.
         Some(start) if !start.is_empty() => format!("{start}a"),
         _ => prefix.to_owned(),
     }
@@ -75,16 +75,16 @@ pub fn label(name: &str) -> Complaints {
     } else {
         LABEL_FORM
     };
-    judge(name, LABEL_LENGTH, is_label(name), form)
+    judge(name, MAX_LABEL_LENGTH, is_label(name), form)
 }
 
 /// DNS subdomain of RFC 1123.
 pub fn subdomain(name: &str) -> Complaints {
     let formed = name.split('.').all(is_label);
-    judge(name, SUBDOMAIN_LENGTH, formed, SUBDOMAIN_FORM)
+    judge(name, MAX_SUBDOMAIN_LENGTH, formed, SUBDOMAIN_FORM)
 }
 
-/// A domain that names are looked for in: a subdomain that may have underscores.
+/// A DNS search domain: a subdomain that may have underscores.
 pub fn search_path(name: &str) -> Complaints {
     let alone = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let part = |part: &str| {
@@ -94,13 +94,13 @@ pub fn search_path(name: &str) -> Complaints {
             && part.chars().all(|c| alone(c) || matches!(c, '-' | '_'))
     };
     let formed = name.split('.').all(part);
-    judge(name, SUBDOMAIN_LENGTH, formed, SEARCH_PATH_FORM)
+    judge(name, MAX_SUBDOMAIN_LENGTH, formed, SEARCH_PATH_FORM)
 }
 
 /// DNS label of RFC 1035: starts with a letter.
 pub fn label_1035(name: &str) -> Complaints {
     let formed = is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase());
-    judge(name, LABEL_LENGTH, formed, LABEL_1035_FORM)
+    judge(name, MAX_LABEL_LENGTH, formed, LABEL_1035_FORM)
 }
 
 /// One segment of a URL path.
@@ -111,7 +111,7 @@ pub fn path_segment(name: &str) -> Complaints {
     path_segment_prefix(name)
 }
 
-/// The beginning of such a segment.
+/// The beginning of a path segment.
 pub fn path_segment_prefix(name: &str) -> Complaints {
     let contained = ['/', '%'].into_iter().filter(|&c| name.contains(c));
     contained
@@ -119,7 +119,7 @@ pub fn path_segment_prefix(name: &str) -> Complaints {
         .collect()
 }
 
-/// What is wrong with a name in a path, if anything.
+/// The error of a name in a path, if there is one.
 pub fn path_problem(name: &str) -> Option<String> {
     path_segment(name).into_iter().next()
 }
@@ -135,8 +135,8 @@ pub fn qualified(key: &str) -> Complaints {
                 complaints.push("prefix part must be non-empty".to_owned());
             } else {
                 let mut wrong = subdomain(prefix);
-                if prefix.len() > SUBDOMAIN_LENGTH {
-                    wrong[0] = too_long(SUBDOMAIN_LENGTH);
+                if prefix.len() > MAX_SUBDOMAIN_LENGTH {
+                    wrong[0] = too_long(MAX_SUBDOMAIN_LENGTH);
                 }
                 complaints.extend(wrong.into_iter().map(|text| format!("prefix part {text}")));
             }
@@ -150,8 +150,8 @@ pub fn qualified(key: &str) -> Complaints {
     };
     if name.is_empty() {
         complaints.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_LENGTH {
-        complaints.push(format!("name part {}", too_long(LABEL_LENGTH)));
+    } else if name.len() > MAX_LABEL_LENGTH {
+        complaints.push(format!("name part {}", too_long(MAX_LABEL_LENGTH)));
     }
     if !is_mixed(name) {
         complaints.push(format!("name part {QUALIFIED_FORM}"));
@@ -162,8 +162,8 @@ pub fn qualified(key: &str) -> Complaints {
 /// The value of a label.
 pub fn label_value(value: &str) -> Complaints {
     let mut complaints = Vec::new();
-    if value.len() > LABEL_LENGTH {
-        complaints.push(too_long(LABEL_LENGTH));
+    if value.len() > MAX_LABEL_LENGTH {
+        complaints.push(too_long(MAX_LABEL_LENGTH));
     }
     if !value.is_empty() && !is_mixed(value) {
         complaints.push(LABEL_VALUE_FORM.to_owned());
@@ -177,7 +177,7 @@ pub fn config_key(key: &str) -> Complaints {
         && key
             .bytes()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'));
-    let mut complaints = judge(key, SUBDOMAIN_LENGTH, formed, KEY_FORM);
+    let mut complaints = judge(key, MAX_SUBDOMAIN_LENGTH, formed, KEY_FORM);
     if key == "." || key == ".." {
         complaints.push(format!("must not be '{key}'"));
     } else if key.starts_with("..") {

@@ -1,12 +1,12 @@
 //! Namespaces.
 //!
-//! `spec.finalizers` holds a namespace until its content is gone; only the `finalize` subresource
-//! changes it.
+//! `spec.finalizers` keeps a namespace until its content is removed; only the `finalize`
+//! subresource changes it.
 
 use serde_json::{Value, json};
 
 use super::{
-    Moment, NameRule, Rules, Traits,
+    NameRule, Rules, Traits, WriteContext,
     fields::{append, fill, filled, is_set, list, set, take, text},
     names,
 };
@@ -15,7 +15,6 @@ use crate::status::Problems;
 /// The label that selects a namespace by its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The rules of Namespaces.
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
@@ -49,7 +48,7 @@ fn label_with_name(namespace: &mut Value) {
     }
 }
 
-fn prepare_create(namespace: &mut Value, _: &Moment) {
+fn prepare_create(namespace: &mut Value, _: &WriteContext) {
     label_with_name(namespace);
     set(namespace, "status", json!({"phase": "Active"}));
     let Some(spec) = filled(namespace, "spec") else {
@@ -112,7 +111,7 @@ mod tests {
     use crate::{
         kinds::{
             check::validate_change,
-            testing::{created, defaulted, texts, told},
+            testing::{created, defaulted, errors, texts},
         },
         schema::builtin,
     };
@@ -134,7 +133,7 @@ mod tests {
         );
         assert_eq!(stored["status"], json!({"phase": "Active"}));
         let bad = json!({"spec": {"finalizers": ["mine"]}});
-        assert_eq!(told(&RULES, &bad).len(), 1);
+        assert_eq!(errors(&RULES, &bad).len(), 1);
     }
 
     #[test]
@@ -157,8 +156,8 @@ mod tests {
         let schema = builtin().named("io.k8s.api.core.v1.Namespace").unwrap();
         let mut problems = Problems::new();
         validate_change(&RULES, schema, false, (&new, &old), &mut problems);
-        let told = texts(&problems);
-        let fields: Vec<_> = told
+        let errors = texts(&problems);
+        let fields: Vec<_> = errors
             .iter()
             .filter_map(|text| text.split(": ").next())
             .collect();

@@ -38,7 +38,7 @@ fn default(object: &mut Value) {
     };
     filled(spec, "podSelector");
     if list(spec, "policyTypes").is_empty() {
-        // An egress rule shows that egress is meant; no rule at all means ingress alone.
+        // An egress rule implies egress; without rules the policy is for ingress alone.
         let mut types = vec!["Ingress"];
         if !list(spec, "egress").is_empty() {
             types.push("Egress");

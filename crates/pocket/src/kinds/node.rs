@@ -1,14 +1,14 @@
 //! Nodes.
 //!
-//! A node's runner sends the status along when it registers, so unlike other kinds a new Node
-//! keeps the status it came with.
+//! A kubelet sends the status along when it registers its node, so unlike other kinds a new Node
+//! keeps its status.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
 use super::{
-    Moment, Rules, Traits,
+    Rules, Traits, WriteContext,
     field_rules::obeys,
     fields::{append, fill, filled, list, text},
     names,
@@ -32,7 +32,6 @@ const NODE_INFO: [&str; 10] = [
     "systemUUID",
 ];
 
-/// The rules of Nodes.
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
@@ -61,8 +60,8 @@ fn default(node: &mut Value) {
     }
 }
 
-/// A new node takes no pods until its runner says that it is ready.
-fn prepare_create(node: &mut Value, _: &Moment) {
+/// Taints a new node until its kubelet reports that it is ready.
+fn prepare_create(node: &mut Value, _: &WriteContext) {
     let Some(spec) = filled(node, "spec") else {
         return;
     };
@@ -79,7 +78,7 @@ fn prepare_create(node: &mut Value, _: &Moment) {
 
 fn validate(node: &Value, problems: &mut Problems) {
     let mut seen = HashSet::new();
-    // Where the real server says they are.
+    // The path that kube-apiserver reports.
     let all = Path::At("metadata.taints");
     for (index, taint) in list(&node["spec"], "taints").iter().enumerate() {
         let path = all.index(index);
@@ -100,7 +99,7 @@ fn validate(node: &Value, problems: &mut Problems) {
     }
 }
 
-/// A taint under the names that its fields have inside the real server, which a client is shown.
+/// A taint with kube-apiserver's internal field names, as errors show it.
 fn shown(taint: &Value) -> String {
     let [key, value, effect] = ["key", "value", "effect"].map(|field| json!(text(taint, field)));
     let added = &taint["timeAdded"];
@@ -128,7 +127,7 @@ fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{created, told, told_of_update};
+    use crate::kinds::testing::{created, errors, update_errors};
 
     #[test]
     fn a_node_registers_with_its_status() {
@@ -145,25 +144,25 @@ mod tests {
         let taint = json!({"key": "a", "effect": "NoSchedule"});
         let bad = json!({"key": "a b", "value": "-", "effect": "NoExecute"});
         let node = json!({"spec": {"taints": [taint, taint, bad]}});
-        let told = told(&RULES, &node);
+        let errors = errors(&RULES, &node);
         assert!(
-            told[0].ends_with(r#"taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}: taints must be unique by key and effect pair"#),
-            "{told:?}"
+            errors[0].ends_with(r#"taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}: taints must be unique by key and effect pair"#),
+            "{errors:?}"
         );
         assert!(
-            told[1].starts_with("metadata.taints[2].key: Invalid value"),
-            "{told:?}"
+            errors[1].starts_with("metadata.taints[2].key: Invalid value"),
+            "{errors:?}"
         );
         assert!(
-            told[2].starts_with("metadata.taints[2].value: Invalid value"),
-            "{told:?}"
+            errors[2].starts_with("metadata.taints[2].value: Invalid value"),
+            "{errors:?}"
         );
     }
 
     #[test]
     fn the_provider_is_named_once() {
         let of = |id: &str| json!({"spec": {"providerID": id}});
-        assert_eq!(told_of_update(&RULES, &of("a"), &of("")), [""; 0]);
-        assert_eq!(told_of_update(&RULES, &of("b"), &of("a")).len(), 1);
+        assert_eq!(update_errors(&RULES, &of("a"), &of("")), [""; 0]);
+        assert_eq!(update_errors(&RULES, &of("b"), &of("a")).len(), 1);
     }
 }

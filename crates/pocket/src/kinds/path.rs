@@ -1,3 +1,3 @@
-//! Where a value is in its object, in the word that refusals use: a field path.
+//! Field paths: the position of a value in its object, as errors name it.
 
-pub(super) use crate::schema::Place as Path;
+pub(super) use crate::schema::FieldPath as Path;

@@ -1,7 +1,7 @@
 //! Pods.
 //!
-//! A pod is what a template becomes when it runs, so it gets more than the template had: a place
-//! for its account's token, tolerations of a node's silence, a priority and a service class.
+//! A pod is created from a template and gets more than the template had: a volume for its account's
+//! token, tolerations for unreachable nodes, a priority and a QoS class.
 
 mod account;
 mod admission;
@@ -21,7 +21,7 @@ pub use qos::class as service_class;
 pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
-    Moment, NameRule, Rules, Traits,
+    NameRule, Rules, Traits, WriteContext,
     fields::{
         append, each_mut, entries, fill, filled, flag, is_set, list, number, set, take, text,
     },
@@ -31,11 +31,10 @@ use super::{
 };
 use crate::status::Problems;
 
-/// The rules of pods.
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
-    // Tolerations are one value to whoever applies them: what was added is added again.
+    // Tolerations are one atomic value to apply: the ones that the server added are added again.
     prepare_update: |new, old| {
         drop_groups(new);
         if let Some(spec) = new.get_mut("spec") {
@@ -51,7 +50,7 @@ pub(super) const RULES: Rules = Rules {
     validate_create: admission::check_new,
     validate_update: update::validate,
     validate_status: status::validate,
-    // Little of a pod changes, and what stays was told when it was made.
+    // Little of a pod can change, and warnings about the rest were given on create.
     warnings: |_| Vec::new(),
     first_warnings: pod_warnings,
     admit: None,
@@ -90,7 +89,7 @@ fn default(pod: &mut Value) {
     default_totals(spec);
 }
 
-/// A resource with a limit and no request is requested up to the limit.
+/// Sets absent requests to the limits.
 fn request_what_is_limited(container: &mut Value) {
     let Some(resources) = container.get_mut("resources") else {
         return;
@@ -117,8 +116,8 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-/// What asks for something that is not switched on is not kept: scheduling in groups, signals of
-/// one's own to stop, certificates in volumes.
+/// Drops fields of features that are not enabled: gang scheduling, custom stop signals,
+/// certificates in volumes.
 pub(super) fn drop_groups(pod: &mut Value) {
     let Some(spec) = pod.get_mut("spec") else {
         return;
@@ -139,7 +138,7 @@ pub(super) fn drop_groups(pod: &mut Value) {
     }
 }
 
-/// Nothing is left of a lifecycle that said no more.
+/// Drops the stop signal, and the lifecycle if it has nothing else.
 fn drop_stop_signal(container: &mut Value) {
     let Some(lifecycle) = container.get_mut("lifecycle") else {
         return;
@@ -152,7 +151,7 @@ fn drop_stop_signal(container: &mut Value) {
     }
 }
 
-fn prepare_create(pod: &mut Value, moment: &Moment) {
+fn prepare_create(pod: &mut Value, moment: &WriteContext) {
     drop_groups(pod);
     let class = qos::class(&pod["spec"]);
     let mut status = json!({"phase": "Pending", "qosClass": class});
@@ -163,15 +162,15 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
     label_keys::settle(pod);
 }
 
-/// Lets a pod stay a while on a node that stopped answering.
+/// Adds tolerations that let a pod stay a while on an unreachable node.
 pub fn tolerate(pod: &mut Value) {
     if let Some(spec) = filled(pod, "spec") {
         tolerate_silence(spec);
     }
 }
 
-/// Why a pod with gates is not placed.
-fn gated(moment: &Moment) -> Value {
+/// The condition of a pod with scheduling gates.
+fn gated(moment: &WriteContext) -> Value {
     json!({
         "type": "PodScheduled",
         "status": "False",
@@ -182,7 +181,7 @@ fn gated(moment: &Moment) -> Value {
     })
 }
 
-/// A pod stays five minutes on a node that stopped answering, unless it says otherwise.
+/// Lets a pod stay five minutes on an unreachable node, unless it says otherwise.
 fn tolerate_silence(spec: &mut Value) {
     const TAINTS: [&str; 2] = [
         "node.kubernetes.io/not-ready",
@@ -217,7 +216,7 @@ fn validate(pod: &Value, problems: &mut Problems) {
     });
 }
 
-/// Visits the containers that a pod is made with, each with its path.
+/// Visits the containers and init containers of a pod, each with its path.
 fn each_container(spec: &Value, mut visit: impl FnMut(&Value, &Path<'_>)) {
     for field in ["containers", "initContainers"] {
         let path = Path::At("spec");
@@ -228,7 +227,7 @@ fn each_container(spec: &Value, mut visit: impl FnMut(&Value, &Path<'_>)) {
     }
 }
 
-/// A pod that never ran or has finished needs no time to stop.
+/// The grace period; zero for a pod that never ran or has finished.
 fn grace(pod: &Value, requested: Option<i64>) -> i64 {
     let spec = &pod["spec"];
     let finished = matches!(text(&pod["status"], "phase"), "Failed" | "Succeeded");

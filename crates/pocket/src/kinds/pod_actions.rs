@@ -1,15 +1,15 @@
-//! What can be done to a pod beside changing it: binding it to a node, evicting it.
+//! Actions on a pod other than updates: binding it to a node, evicting it.
 
 use serde_json::{Value, json};
 
-use super::{Cluster, Moment};
+use super::{Cluster, WriteContext};
 use crate::{
     environment::rfc3339,
     selector::LabelSelector,
     status::{ApiError, Problems},
 };
 
-/// Refuses a binding that is about another pod than `name`, or names no node.
+/// Refuses a binding for another pod than `name`, or without a node.
 pub fn check_binding(binding: &Value, name: &str) -> Result<(), ApiError> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if text(&binding["metadata"]["name"]) != name {
@@ -30,8 +30,8 @@ pub fn check_binding(binding: &Value, name: &str) -> Result<(), ApiError> {
     Err(ApiError::failure(problems.to_string()))
 }
 
-/// Has a binding say in which zone and region its node is, and with it the pod.
-pub fn tell_place(binding: &mut Value, node: &Value) {
+/// Copies the zone and region labels of the node to a binding, and so to the pod.
+pub fn copy_topology(binding: &mut Value, node: &Value) {
     for label in [
         "topology.kubernetes.io/region",
         "topology.kubernetes.io/zone",
@@ -43,7 +43,7 @@ pub fn tell_place(binding: &mut Value, node: &Value) {
 }
 
 /// The pod bound to the node that `binding` names, or why it cannot be.
-pub fn bind(pod: &Value, binding: &Value, moment: &Moment) -> Result<Value, String> {
+pub fn bind(pod: &Value, binding: &Value, moment: &WriteContext) -> Result<Value, String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let node = binding["target"]["name"].as_str().unwrap_or_default();
     if let Some(bound) = pod["spec"]["nodeName"]
@@ -88,8 +88,8 @@ fn set_condition(pod: &mut Value, condition: Value) {
     }
 }
 
-/// The pod with the condition that tells an eviction from other ends.
-pub fn mark_evicted(pod: &Value, moment: &Moment) -> Value {
+/// The pod with the condition that marks an eviction.
+pub fn mark_evicted(pod: &Value, moment: &WriteContext) -> Value {
     let mut marked = pod.clone();
     let condition = json!({
         "type": "DisruptionTarget",
@@ -106,26 +106,26 @@ pub fn mark_evicted(pod: &Value, moment: &Moment) -> Value {
 /// A disruption budget with one disruption less, to be stored before the eviction.
 #[derive(Debug)]
 pub struct Budget {
-    /// Where it is stored.
+    /// The bucket in the store.
     pub bucket: &'static str,
-    /// Its place there.
+    /// The path in the bucket.
     pub path: String,
     /// The revision it was read at.
     pub revision: u64,
-    /// Its new state.
+    /// The new object.
     pub object: Value,
 }
 
 const BUDGETS: &str = "policy/poddisruptionbudgets";
 
-/// The budget that an eviction of `pod` must be taken from, if one covers it.
+/// The budget that an eviction of `pod` must be charged to, if one covers it.
 pub fn eviction_budget(
     pod: &Value,
     cluster: &dyn Cluster,
-    moment: &Moment,
+    moment: &WriteContext,
 ) -> Result<Option<Budget>, ApiError> {
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
-    // A pod that has ended, never began or is going anyway takes no part in availability.
+    // A pod that is finished, pending or terminating does not count for availability.
     if matches!(
         pod["status"]["phase"].as_str(),
         Some("Succeeded" | "Failed" | "Pending")
@@ -153,7 +153,7 @@ fn covers(budget: &Value, pod: &Value) -> bool {
     selector.is_ok_and(|selector| selector.matches_object(pod))
 }
 
-/// Whether the budget lets a pod go that is not ready anyway.
+/// Whether the budget allows the eviction of a pod that is not ready.
 fn spares(budget: &Value, pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
@@ -167,8 +167,8 @@ fn spares(budget: &Value, pod: &Value) -> bool {
     count("desiredHealthy") > 0 && count("currentHealthy") >= count("desiredHealthy")
 }
 
-/// The refusal of an eviction. Only a budget that is about to change is worth asking again on its
-/// own; the rest is for the one who drains the node to decide.
+/// The refusal of an eviction. Only a budget that is about to change suggests a retry; otherwise
+/// the client that drains the node decides.
 fn refused(name: &str, why: &str, retry_after: Option<u32>) -> ApiError {
     let mut error = ApiError::new(
         http::StatusCode::TOO_MANY_REQUESTS,
@@ -184,8 +184,8 @@ fn refused(name: &str, why: &str, retry_after: Option<u32>) -> ApiError {
     error
 }
 
-/// A budget of which nothing is left says so.
-fn tell_exhausted(budget: &mut Value, now: &str) {
+/// Sets the condition of a budget without remaining disruptions.
+fn set_exhausted(budget: &mut Value, now: &str) {
     let condition = json!({
         "type": "DisruptionAllowed",
         "status": "False",
@@ -211,7 +211,7 @@ fn tell_exhausted(budget: &mut Value, now: &str) {
     }
 }
 
-fn spend(budget: &Value, pod: &Value, moment: &Moment) -> Result<Budget, ApiError> {
+fn spend(budget: &Value, pod: &Value, moment: &WriteContext) -> Result<Budget, ApiError> {
     let text = |field: &str| budget["metadata"][field].as_str().unwrap_or_default();
     let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     if count("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
@@ -230,7 +230,7 @@ fn spend(budget: &Value, pod: &Value, moment: &Moment) -> Result<Budget, ApiErro
     let mut object = budget.clone();
     object["status"]["disruptionsAllowed"] = json!(allowed - 1);
     if allowed == 1 {
-        tell_exhausted(&mut object, &rfc3339(moment.now));
+        set_exhausted(&mut object, &rfc3339(moment.now));
     }
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     object["status"]["disruptedPods"][name] = json!(rfc3339(moment.now));
@@ -246,8 +246,8 @@ fn spend(budget: &Value, pod: &Value, moment: &Moment) -> Result<Budget, ApiErro
 mod tests {
     use super::*;
 
-    fn moment() -> Moment {
-        Moment {
+    fn moment() -> WriteContext {
+        WriteContext {
             now: jiff::Timestamp::UNIX_EPOCH,
             seed: 1,
         }
@@ -266,7 +266,7 @@ mod tests {
         let node =
             json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "east", "x": "y"}}});
         let mut binding = json!({"metadata": {"name": "p"}, "target": {"name": "n1"}});
-        tell_place(&mut binding, &node);
+        copy_topology(&mut binding, &node);
         let pod = json!({"metadata": {"name": "p"}, "spec": {}});
         let bound = bind(&pod, &binding, &moment()).unwrap();
         let labels = json!({"topology.kubernetes.io/zone": "east"});

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::status::Problems;
 
-/// Checks `spec.selector` and `spec.template` against each other; `owner` is the kind's name in
-/// refusals, as `Deployment`.
+/// Validates `spec.selector` and `spec.template` against each other; `owner` is the kind's name in
+/// errors, as `Deployment`.
 pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems: &mut Problems) {
     let selector = &spec["selector"];
     let before = problems.len();
@@ -29,7 +29,7 @@ pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems
     if !broken {
         validate_selects_template(selector, template, problems);
     } else if owner != "DaemonSet" {
-        // A selector that cannot be read selects nothing, and the template is not looked at.
+        // With an invalid selector the template is not checked against it.
         let detail = match owner {
             "StatefulSet" => "",
             _ => "invalid label selector",
@@ -65,7 +65,7 @@ fn with_claims(spec: &Value) -> Cow<'_, Value> {
     template
 }
 
-/// The pods made from the template must be found again by the selector; no selector finds none.
+/// Checks that the selector selects the template's labels; an absent selector selects nothing.
 pub(super) fn validate_selects_template(
     selector: &Value,
     template: &Value,
@@ -92,7 +92,7 @@ fn validate_runs_forever(pod: &Value, owner: &str, problems: &mut Problems) {
         problems.not_supported(PATH.field("restartPolicy"), policy.clone(), &["Always"]);
     }
     if is_set(pod, "activeDeadlineSeconds") {
-        // The template of a Deployment is that of its ReplicaSets, and is judged as theirs.
+        // The template of a Deployment is validated as that of its ReplicaSets.
         let owner = match owner {
             "Deployment" => "ReplicaSet",
             owner => owner,
@@ -102,7 +102,7 @@ fn validate_runs_forever(pod: &Value, owner: &str, problems: &mut Problems) {
     }
 }
 
-/// Checks counts in `status`: none negative, and those in `parts` at most `status.replicas`.
+/// Validates counts in `status`: none negative, and those in `parts` at most `status.replicas`.
 pub(super) fn validate_counts(
     status: &Value,
     parts: &[&str],
@@ -131,7 +131,7 @@ pub(super) fn validate_counts(
     }
 }
 
-/// A hash collision, once counted, stays counted: names already in use depend on it.
+/// The collision count may not decrease: names already in use depend on it.
 pub(super) fn validate_collisions(new: &Value, old: &Value, problems: &mut Problems) {
     let count = |object: &Value| object["status"]["collisionCount"].as_i64();
     non_negative(

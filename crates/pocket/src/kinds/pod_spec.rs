@@ -1,8 +1,9 @@
-//! The pod spec and the pod template: defaults and rules shared by pods and all workload kinds.
+//! The pod spec and the pod template: defaults and validation shared by pods and all workload
+//! kinds.
 //!
-//! Enumerations and plainly required fields are judged from the schema by the kind-independent
-//! walkers, but for those that have words or a place of their own; here are the rules a schema cannot
-//! say.
+//! Enumerations and plainly required fields are checked from the schema by the kind-independent
+//! walkers, except for those with their own message or position; here are the rules that a schema
+//! cannot express.
 
 mod claims;
 mod containers;
@@ -41,7 +42,7 @@ use super::{
 };
 use crate::status::Problems;
 
-/// Rules on a pod template of a workload; `path` is where it is, such as `spec.template`.
+/// Validates a pod template of a workload; `path` is its field path, such as `spec.template`.
 pub fn validate_pod_template(template: &Value, path: &str, problems: &mut Problems) {
     // The API leaves `metadata` out of these two paths.
     validate_template_metadata(&template["metadata"], path, problems);
@@ -53,12 +54,12 @@ pub fn validate_pod_template(template: &Value, path: &str, problems: &mut Proble
     }
 }
 
-/// Rules on the spec of a template; `path` is where it is, such as `spec.template.spec`.
+/// Validates the spec of a template; `path` is its field path, such as `spec.template.spec`.
 pub fn validate_pod_spec(spec: &Value, path: &str, problems: &mut Problems) {
     validate(spec, None, &Path::At(path), problems);
 }
 
-/// Rules on the spec of the pod that has this name.
+/// Validates the spec of the pod that has this name.
 pub(super) fn validate_spec_of(pod: &str, spec: &Value, problems: &mut Problems) {
     validate(spec, Some(pod), &Path::At("spec"), problems);
 }
@@ -93,14 +94,14 @@ fn validate(spec: &Value, pod: Option<&str>, path: &Path<'_>, problems: &mut Pro
     }
     check_preemption(spec, path, problems);
     if is_set(spec, "overhead") {
-        // What a pod needs beside its containers is judged like limits, and is called so.
+        // The overhead is validated like limits, and reported so.
         let limits = serde_json::json!({"limits": spec["overhead"]});
         check_requirements(&limits, &path.field("overhead"), problems);
     }
     system::check(spec, path, problems);
 }
 
-/// A policy that is given is one of those that there are.
+/// Validates a preemption policy that is set.
 fn check_preemption(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     const FIELD: &str = "preemptionPolicy";
     if spec[FIELD] == "" {
@@ -119,7 +120,7 @@ fn check_pod_resources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         problems.forbidden(path, "may not be set for a windows pod");
         return;
     }
-    // No claims at all were set all the same.
+    // An empty list counts as set.
     if is_set(resources, "claims") {
         let detail = "claims may not be set for Resources at pod-level";
         problems.forbidden(path.field("claims"), detail);
@@ -129,7 +130,7 @@ fn check_pod_resources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     claims::check_uses(resources, spec, &path, problems);
 }
 
-/// A host name of its own: the kernel holds 64 bytes of it.
+/// Validates a host name override: the kernel holds 64 bytes of it.
 fn check_hostname_override(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let Some(name) = spec["hostnameOverride"].as_str() else {
         return;
@@ -149,7 +150,7 @@ fn check_hostname_override(spec: &Value, path: &Path<'_>, problems: &mut Problem
     }
 }
 
-/// Rules on fields that name something and may be absent.
+/// Validates optional fields that are names.
 fn check_names(spec: &Value, fields: &[&str], path: &Path<'_>, problems: &mut Problems) {
     for field in fields {
         let rule = match *field {
@@ -160,7 +161,7 @@ fn check_names(spec: &Value, fields: &[&str], path: &Path<'_>, problems: &mut Pr
     }
 }
 
-/// Applies a name rule to a field that may be absent.
+/// Applies a name rule to an optional field.
 fn check_text(
     holder: &Value,
     field: &str,

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::status::{ApiError, Problems};
 
-const HIGHEST_OF_USERS: i64 = 1_000_000_000;
+const MAX_USER_PRIORITY: i64 = 1_000_000_000;
 
-/// The classes that come with a cluster; nobody else may use the prefix.
-const OF_THE_SYSTEM: [(&str, i64, &str); 2] = [
+/// The system classes; their name prefix is reserved.
+const SYSTEM_CLASSES: [(&str, i64, &str); 2] = [
     (
         "system-cluster-critical",
         2_000_000_000,
@@ -26,12 +26,12 @@ const OF_THE_SYSTEM: [(&str, i64, &str); 2] = [
     ),
 ];
 
-/// Where priority classes are stored.
+/// The bucket of priority classes in the store.
 pub const PRIORITY_CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 
-/// The classes that come with a cluster, as they are created.
+/// The system classes, as they are created.
 pub fn system_classes() -> [Value; 2] {
-    OF_THE_SYSTEM.map(|(name, value, description)| {
+    SYSTEM_CLASSES.map(|(name, value, description)| {
         serde_json::json!({"metadata": {"name": name}, "value": value, "description": description})
     })
 }
@@ -41,7 +41,7 @@ pub(super) const RULES: Rules = Rules {
         fill(object, "value", 0);
         fill(object, "preemptionPolicy", "PreemptLowerPriority");
     },
-    // Every class has generation 1 for ever: the kind has the field, but nothing counts it up.
+    // The generation is always 1: the kind has the field, but nothing increments it.
     prepare_create: |object, _| set_generation(object, Value::from(1)),
     prepare_update: |new, old| set_generation(new, old["metadata"]["generation"].clone()),
     validate,
@@ -78,15 +78,15 @@ fn validate(object: &Value, problems: &mut Problems) {
             );
             problems.forbidden("metadata.name", detail);
         }
-    } else if value > HIGHEST_OF_USERS {
+    } else if value > MAX_USER_PRIORITY {
         let detail =
-            format!("maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}");
+            format!("maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}");
         problems.forbidden("value", detail);
     }
 }
 
 fn system_complaint(name: &str, value: i64, global: bool) -> Option<String> {
-    let Some((_, known, _)) = OF_THE_SYSTEM.iter().find(|(known, ..)| *known == name) else {
+    let Some((_, known, _)) = SYSTEM_CLASSES.iter().find(|(known, ..)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));
     };
     if value != *known {
@@ -95,7 +95,7 @@ fn system_complaint(name: &str, value: i64, global: bool) -> Option<String> {
     global.then(|| format!("globalDefault of {name} PriorityClass must be false"))
 }
 
-/// Pods without a class get the default one, so there can be only one.
+/// Pods without a class get the global default, so there can be only one.
 fn admit(new: &mut Value, _: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
     const GROUP: &str = "scheduling.k8s.io";
     if !flag(new, "globalDefault") {

@@ -1,4 +1,4 @@
-//! Storage that is in use: deleted claims and volumes stay until nobody holds them.
+//! Storage protection: deleted claims and volumes stay until they are no longer in use.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{
     fields::{list, text},
 };
 
-/// Where claims are stored.
+/// The bucket of claims in the store.
 pub const CLAIMS: &str = "/persistentvolumeclaims";
 const VOLUMES: &str = "/persistentvolumes";
 const PODS: &str = "/pods";
@@ -15,7 +15,7 @@ const PODS: &str = "/pods";
 pub(super) const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 pub(super) const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 
-/// The finalizer that a deleted object need not have any longer, because nobody uses the object.
+/// The finalizer to remove from a deleted object that is no longer in use.
 pub fn released(bucket: &str, object: &Value, cluster: &dyn Cluster) -> Option<&'static str> {
     let metadata = &object["metadata"];
     let (finalizer, used) = match bucket {
@@ -32,7 +32,7 @@ fn is_mounted(claim: &Value, cluster: &dyn Cluster) -> bool {
         .any(|pod| runs(pod) && mounts(pod, text(claim, "name")))
 }
 
-/// A pod that no node has yet uses nothing, nor does one that has ended.
+/// Whether a pod uses its volumes: it has a node and has not finished.
 fn runs(pod: &Value) -> bool {
     let ended = matches!(text(&pod["status"], "phase"), "Succeeded" | "Failed");
     !ended && !text(&pod["spec"], "nodeName").is_empty()
@@ -42,13 +42,13 @@ fn mounts(pod: &Value, claim: &str) -> bool {
     let own = text(&pod["metadata"], "name");
     list(&pod["spec"], "volumes").iter().any(|volume| {
         let named = text(&volume["persistentVolumeClaim"], "claimName") == claim;
-        // A volume that ends with its pod has a claim called after both.
+        // An ephemeral volume has a claim named after the pod and the volume.
         let ephemeral = volume["ephemeral"].is_object();
         named || (ephemeral && claim == format!("{own}-{}", text(volume, "name")))
     })
 }
 
-/// Whether a change of an object like this may release claims.
+/// Whether a change of such an object may release claims.
 pub fn may_hold_claims(bucket: &str, json: &[u8]) -> bool {
     let says = |word: &[u8]| memchr::memmem::find(json, word).is_some();
     bucket == PODS && (says(b"\"persistentVolumeClaim\"") || says(b"\"ephemeral\""))

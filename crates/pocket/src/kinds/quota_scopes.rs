@@ -1,4 +1,4 @@
-//! What a quota may bound, and which scopes fit what it bounds.
+//! The resources a quota may limit, and which scopes fit them.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::status::{FieldErrorKind, Problems};
 
 const SPEC: Path<'_> = Path::At("spec");
 
-/// Amounts of what pods use: names that stand alone, and those that a side is put before.
+/// Compute resources: names that stand alone, and that take a `requests.` or `limits.` prefix.
 const USED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// Objects that are counted under their own name.
@@ -29,7 +29,7 @@ const COUNTED: [&str; 10] = [
     "requests.storage",
 ];
 
-/// Rules on what is bounded, and by how much.
+/// Validates the `hard` limits.
 pub(super) fn check_hard(spec: &Value, problems: &mut Problems) {
     let path = SPEC.field("hard");
     for (name, amount) in entries(spec, "hard") {
@@ -57,7 +57,7 @@ fn check_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Whether a name without a domain means something.
+/// Whether a name without a domain is known.
 pub(super) fn is_standard(name: &str) -> bool {
     let bare = name
         .strip_prefix("requests.")
@@ -71,7 +71,7 @@ pub(super) fn is_standard(name: &str) -> bool {
         || name.strip_prefix("requests.").is_some_and(is_huge)
 }
 
-/// Whether there are only whole ones of it.
+/// Whether a resource only has integer amounts.
 fn is_counted(name: &str) -> bool {
     match name {
         "requests.storage" => false,
@@ -80,7 +80,7 @@ fn is_counted(name: &str) -> bool {
     }
 }
 
-/// Rules on which objects are looked at.
+/// Validates the scopes.
 pub(super) fn check_scopes(spec: &Value, problems: &mut Problems) {
     let scopes: Vec<&str> = list(spec, "scopes")
         .iter()
@@ -120,7 +120,7 @@ fn check_selector(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// A selector under the names that its fields have inside the real server, which a client is shown.
+/// A selector with kube-apiserver's internal field names, as errors show it.
 fn shown(expressions: &[Value]) -> String {
     let expression = |e: &Value| {
         let (scope, operator, values) = (&e["scopeName"], &e["operator"], &e["values"]);
@@ -184,8 +184,7 @@ fn fits_all(scope: &str, spec: &Value) -> bool {
     entries(spec, "hard").all(|(name, _)| fits(scope, name))
 }
 
-/// Whether what is counted under a name can be looked at through a scope. Names with a domain are
-/// not judged.
+/// Whether a resource can be limited under a scope. Names with a domain are not checked.
 fn fits(scope: &str, name: &str) -> bool {
     if name.contains('/') {
         return true;
@@ -212,7 +211,7 @@ mod tests {
         clippy::needless_pass_by_value,
         reason = "cases read better with the literal in place"
     )]
-    fn told(spec: Value) -> Vec<String> {
+    fn errors(spec: Value) -> Vec<String> {
         let mut problems = Problems::new();
         check_hard(&spec, &mut problems);
         check_scopes(&spec, &mut problems);
@@ -238,9 +237,9 @@ mod tests {
             ("VolumeAttributesClass", "requests.storage", true),
             ("VolumeAttributesClass", "pods", false),
         ] {
-            let told = told(json!({"hard": {(name): "1"}, "scopes": [scope]}));
+            let errors = errors(json!({"hard": {(name): "1"}, "scopes": [scope]}));
             let expected: Vec<String> = (!fits).then(|| unfit(scope)).into_iter().collect();
-            assert_eq!(told, expected, "{scope} {name}");
+            assert_eq!(errors, expected, "{scope} {name}");
         }
     }
 
@@ -249,7 +248,7 @@ mod tests {
         let spec = json!({"hard": {"pods": "1"}, "scopes": ["BestEffort", "NotBestEffort", "Foo"]});
         let of = "spec.scopes: Invalid value: [\"BestEffort\",\"NotBestEffort\",\"Foo\"]";
         assert_eq!(
-            told(spec),
+            errors(spec),
             [
                 format!("{of}: unsupported scope"),
                 format!("{of}: conflicting scopes")
@@ -268,7 +267,7 @@ mod tests {
             json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": expressions}});
         let at = "spec.scopeSelector.matchExpressions";
         assert_eq!(
-            told(spec),
+            errors(spec),
             [
                 format!(
                     "{at}.values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
@@ -296,10 +295,10 @@ mod tests {
                 Some("must be a standard resource type or fully qualified"),
             ),
         ] {
-            let told = told(json!({"hard": {(name): amount}}));
+            let errors = errors(json!({"hard": {(name): amount}}));
             match expected {
-                None => assert_eq!(told, [""; 0], "{name}"),
-                Some(text) => assert!(told[0].contains(text), "{told:?}"),
+                None => assert_eq!(errors, [""; 0], "{name}"),
+                Some(text) => assert!(errors[0].contains(text), "{errors:?}"),
             }
         }
     }

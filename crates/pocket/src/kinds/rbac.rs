@@ -1,5 +1,5 @@
 //! Role, ClusterRole, RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1): their
-//! form. What they allow is decided by the room `access`.
+//! validation. The module `access` decides what they allow.
 
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ pub(super) const ROLE_BINDING: Rules = Rules {
     default: default_binding,
     validate: |object, problems| validate_binding(object, true, problems),
     validate_update: |new, old, problems| {
-        // A binding that could be pointed elsewhere would hand its subjects another role.
+        // A role reference is immutable: changing it would grant the subjects another role.
         if new["roleRef"] != old["roleRef"] {
             let said = |field: &str| new["roleRef"][field].as_str().unwrap_or_default();
             let shown = format!(
@@ -61,7 +61,7 @@ pub(super) const CLUSTER_ROLE_BINDING: Rules = Rules {
     ..ROLE_BINDING
 };
 
-/// The API shows a role without rules as one whose rules are null.
+/// Sets absent rules to null, as the API shows them.
 fn default_rules(object: &mut Value) {
     if !is_set(object, "rules") {
         set(object, "rules", Value::Null);

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::status::Problems;
 
-/// The rules of ReplicationControllers.
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create: |controller, _| set(controller, "status", json!({"replicas": 0})),
@@ -25,7 +24,6 @@ pub(super) const RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// The rules of PodTemplates.
 pub(super) const POD_TEMPLATE: Rules = Rules {
     default: |holder| {
         if let Some(template) = filled(holder, "template") {
@@ -43,7 +41,7 @@ pub(super) const POD_TEMPLATE: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// The template's labels are the selector and the labels of a controller that has none.
+/// Copies the template's labels to the selector and labels of a controller that has none.
 fn default(controller: &mut Value) {
     let Some(spec) = filled(controller, "spec") else {
         return;
@@ -100,7 +98,7 @@ fn validate(controller: &Value, problems: &mut Problems) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{defaulted, told};
+    use crate::kinds::testing::{defaulted, errors};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -118,16 +116,16 @@ mod tests {
         assert_eq!(stored["spec"]["selector"], json!({"a": "b"}));
         assert_eq!(stored["metadata"]["labels"], json!({"a": "b"}));
         assert_eq!(stored["spec"]["replicas"], 1);
-        assert_eq!(told(&RULES, &stored), [""; 0]);
+        assert_eq!(errors(&RULES, &stored), [""; 0]);
         assert_eq!(defaulted(&RULES, &stored), stored);
     }
 
     #[test]
     fn the_selector_selects_the_template() {
         let sent = json!({"spec": {"replicas": -1, "selector": {"a": "c"}, "template": template(json!({"a": "b"}))}});
-        let told = told(&RULES, &defaulted(&RULES, &sent));
+        let errors = errors(&RULES, &defaulted(&RULES, &sent));
         assert_eq!(
-            told,
+            errors,
             [
                 "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
                 "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
@@ -139,12 +137,12 @@ mod tests {
     fn pods_of_a_controller_always_restart() {
         let mut template = template(json!({"a": "b"}));
         template["spec"]["restartPolicy"] = json!("Never");
-        let told = told(
+        let errors = errors(
             &RULES,
             &defaulted(&RULES, &json!({"spec": {"template": template}})),
         );
         assert_eq!(
-            told,
+            errors,
             [
                 "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: \"Always\""
             ]

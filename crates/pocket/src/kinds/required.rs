@@ -2,7 +2,7 @@
 //!
 //! It works on any kind. Absent, `null`, `""` and, for lists, `[]` are the same to the API. An
 //! absent number is a zero and an absent flag is false, so those are left to the kinds' rules,
-//! which complain about the value. `metadata` and `status` are left out, as in
+//! which report the value. `metadata` and `status` are left out, as in
 //! [`check_enums`](super::enums::check_enums).
 
 use serde_json::Value;
@@ -16,11 +16,11 @@ use crate::{
 /// Required strings that may be empty, by the names of the property and of one beside it.
 const MAY_BE_EMPTY: [(&str, &str); 1] = [("value", "name")];
 
-/// Required lists that may be empty, of a LimitRange and of a CSINode, or whose kind has words of its
-/// own for it, of a role.
+/// Required lists that may be empty (of a LimitRange and of a CSINode), or whose kind has its own
+/// message (of a role).
 const MAY_BE_NO_ITEMS: [&str; 3] = ["limits", "drivers", "verbs"];
 
-/// Reports each required field that is not there.
+/// Reports each absent required field.
 pub fn check_required(object: &Value, schema: Schema<'_>, problems: &mut Problems) {
     walk(object, schema, &Path::Root, problems);
 }

@@ -1,4 +1,4 @@
-//! Amounts of resources: which names they have, and that requests stay within limits.
+//! Resource amounts: the names of resources, and that requests stay within limits.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     status::Problems,
 };
 
-/// Reads a quantity, or `None` when it is none.
+/// Parses a quantity; `None` if it is invalid.
 pub(super) fn quantity(value: &Value) -> Option<Quantity> {
     read(value).ok()
 }
@@ -21,7 +21,7 @@ fn read(value: &Value) -> Result<Quantity, Error> {
     }
 }
 
-/// Rules on one amount: a quantity, and not negative.
+/// Validates one amount: a quantity, and not negative.
 pub(super) fn check_amount(value: &Value, path: &Path<'_>, problems: &mut Problems) {
     match read(value) {
         Err(why) => problems.invalid(path, value.clone(), why.to_string()),
@@ -32,7 +32,7 @@ pub(super) fn check_amount(value: &Value, path: &Path<'_>, problems: &mut Proble
     }
 }
 
-/// Rules on a map from resource names to amounts.
+/// Validates a map from resource names to amounts.
 pub(super) fn check_amounts(holder: &Value, key: &str, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field(key);
     for (name, value) in entries(holder, key) {
@@ -43,7 +43,7 @@ pub(super) fn check_amounts(holder: &Value, key: &str, path: &Path<'_>, problems
     }
 }
 
-/// Rules on `resources` of a container.
+/// Validates `resources` of a container.
 pub(super) fn check_requirements(resources: &Value, path: &Path<'_>, problems: &mut Problems) {
     for side in ["limits", "requests"] {
         let path = path.field(side);
@@ -68,7 +68,7 @@ pub(super) fn check_requirements(resources: &Value, path: &Path<'_>, problems: &
     }
 }
 
-/// Rules on `resources` of a whole pod, of which there are fewer.
+/// Validates `resources` of a whole pod, which allows fewer.
 pub(super) fn check_pod_requirements(resources: &Value, path: &Path<'_>, problems: &mut Problems) {
     for side in ["limits", "requests"] {
         let path = path.field(side);
@@ -122,7 +122,7 @@ fn check_container_resource(name: &str, path: &Path<'_>, problems: &mut Problems
     }
 }
 
-/// Some resources come in pieces that are not divided.
+/// Validates that a resource that only comes in whole units has an integer amount.
 fn check_pieces(name: &str, value: &Value, path: &Path<'_>, problems: &mut Problems) {
     let Some(amount) = quantity(value) else {
         return;
@@ -141,7 +141,7 @@ fn check_pieces(name: &str, value: &Value, path: &Path<'_>, problems: &mut Probl
     }
 }
 
-/// Of what nobody can be promised more than there is, exactly what is asked for is given.
+/// Whether requests must equal limits: huge pages and extended resources cannot be overcommitted.
 fn is_exact(name: &str) -> bool {
     name.starts_with(HUGE) || (name.contains('/') && !name.contains("kubernetes.io/"))
 }
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn told(resources: &Value) -> Vec<String> {
+    fn errors(resources: &Value) -> Vec<String> {
         let mut problems = Problems::new();
         check_requirements(resources, &Path::At("resources"), &mut problems);
         problems.iter().map(ToString::to_string).collect()
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn requests_stay_within_limits() {
         let fine = json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1000m", "memory": "1Gi"}});
-        assert_eq!(told(&fine), [""; 0]);
+        assert_eq!(errors(&fine), [""; 0]);
         assert_eq!(
-            told(&json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1001m"}})),
+            errors(&json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1001m"}})),
             [
                 r#"resources.requests: Invalid value: "1001m": must be less than or equal to cpu limit of 1"#
             ]
@@ -248,9 +248,9 @@ mod tests {
                 "3Mi is not positive integer multiple of hugepages-2Mi",
             ),
         ] {
-            let told = told(&resources);
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert!(told[0].contains(text), "{told:?}");
+            let errors = errors(&resources);
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(errors[0].contains(text), "{errors:?}");
         }
     }
 }

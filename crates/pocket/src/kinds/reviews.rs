@@ -1,21 +1,21 @@
-//! Kinds that are answered and never stored: who somebody is, what they may do, and which node a
-//! pod gets. Of these only `create` is served; `rest/special/reviews.rs` finds the answers.
+//! Kinds that are answered and never stored: reviews of identity and access, and bindings of pods
+//! to nodes. Only `create` is served; `rest/special/reviews.rs` computes the answers.
 
 use serde_json::Value;
 
 use super::{
-    Kind, Rules, Traits,
+    BuiltinKind, Rules, Traits,
     fields::{is_set, list, text},
 };
 use crate::status::Problems;
 
-/// The group of questions about what somebody may do.
+/// The group of access reviews.
 const AUTHORIZATION: &str = "authorization.k8s.io";
-/// The group of questions about who somebody is.
+/// The group of token reviews.
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-const fn row(group: &'static str, plural: &'static str, validate: Validate) -> Kind {
-    Kind {
+const fn row(group: &'static str, plural: &'static str, validate: ValidateFn) -> BuiltinKind {
+    BuiltinKind {
         group,
         version: "v1",
         plural,
@@ -30,9 +30,9 @@ const fn row(group: &'static str, plural: &'static str, validate: Validate) -> K
     }
 }
 
-type Validate = fn(&Value, &mut Problems);
+type ValidateFn = fn(&Value, &mut Problems);
 
-static KINDS: [Kind; 7] = [
+static KINDS: [BuiltinKind; 7] = [
     row("", "bindings", |_, _| {}),
     row(AUTHENTICATION, "selfsubjectreviews", |_, _| {}),
     row(AUTHENTICATION, "tokenreviews", |_, _| {}),
@@ -42,14 +42,14 @@ static KINDS: [Kind; 7] = [
     row(AUTHORIZATION, "subjectaccessreviews", any),
 ];
 
-/// The rows of what is answered and never stored.
-pub(super) fn review_kinds() -> &'static [Kind] {
+/// The rows of the kinds that are answered and never stored.
+pub(super) fn review_kinds() -> &'static [BuiltinKind] {
     &KINDS
 }
 
 /// Whether objects of this kind are answered and never stored.
 pub(super) fn is_answered(group: &str, plural: &str) -> bool {
-    let is = |kind: &Kind| kind.group == group && kind.plural == plural;
+    let is = |kind: &BuiltinKind| kind.group == group && kind.plural == plural;
     KINDS.iter().any(is)
 }
 
@@ -112,7 +112,7 @@ fn question(review: &Value, problems: &mut Problems) {
     }
 }
 
-/// A question about a part of a collection says which, in one of two ways.
+/// Validates the selector of a review, which is given in one of two forms.
 fn selected(attributes: &Value, field: &str, problems: &mut Problems) {
     if !is_set(attributes, field) {
         return;
@@ -134,7 +134,7 @@ fn selected(attributes: &Value, field: &str, problems: &mut Problems) {
     }
 }
 
-/// A question has no metadata but what the server itself adds.
+/// Refuses metadata in a review other than what the server itself adds.
 fn nameless(review: &Value, added: &[&str], problems: &mut Problems) {
     let fields = review["metadata"].as_object();
     let mut fields = fields.into_iter().flatten();

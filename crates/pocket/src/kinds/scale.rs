@@ -1,6 +1,6 @@
 //! The `scale` subresource: an `autoscaling/v1` Scale read from an object, and written back to it.
 //!
-//! Both ways are pure. Where the three values are in an object is said by [`Paths`], for built-in
+//! Both directions are pure. [`Paths`] says where the three values are in an object, for built-in
 //! kinds and custom resources alike.
 
 use serde_json::{Map, Value, json};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 use super::label_selector;
 use crate::status::Problems;
 
-/// Where an object keeps what a Scale shows. Paths begin with a dot, as `.spec.replicas`.
+/// The paths of the values that a Scale shows. They begin with a dot, as `.spec.replicas`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paths<'a> {
-    /// The number wanted.
+    /// The desired number of replicas.
     pub spec_replicas: &'a str,
-    /// The number there is.
+    /// The observed number of replicas.
     pub status_replicas: &'a str,
     /// The selector of the pods: a string, or a label selector object.
     pub selector: Option<&'a str>,
@@ -34,13 +34,13 @@ pub fn is_scalable(group: &str, plural: &str) -> bool {
     )
 }
 
-/// The number an object asks for; `None` if it does not say. A custom resource that does not say
-/// has no Scale: the server cannot know what its controller makes of that.
+/// The desired replicas of an object; `None` if they are not set. A custom resource without them
+/// has no Scale: the server cannot know how its controller treats that.
 pub fn wanted(object: &Value, paths: &Paths<'_>) -> Option<i64> {
     at(object, paths.spec_replicas).as_i64()
 }
 
-/// The Scale of an object; a number that is not there reads as zero.
+/// The Scale of an object; an absent number is zero.
 pub fn read(object: &Value, paths: &Paths<'_>) -> Value {
     let mut metadata = Map::new();
     for key in [
@@ -56,7 +56,7 @@ pub fn read(object: &Value, paths: &Paths<'_>) -> Value {
     }
     let mut spec = Map::new();
     let wanted = wanted(object, paths).unwrap_or(0);
-    // A Scale leaves a zero out of its spec, as every client of it expects.
+    // A Scale leaves a zero out of its spec, as clients expect.
     if wanted != 0 {
         spec.insert("replicas".into(), wanted.into());
     }
@@ -78,7 +78,7 @@ pub fn read(object: &Value, paths: &Paths<'_>) -> Value {
     })
 }
 
-/// Checks a Scale that a client wrote.
+/// Validates a Scale that a client wrote.
 pub fn validate(scale: &Value, problems: &mut Problems) {
     let wanted = integer(scale, ".spec.replicas");
     if wanted < 0 {
@@ -87,8 +87,8 @@ pub fn validate(scale: &Value, problems: &mut Problems) {
     }
 }
 
-/// Writes the number that a Scale wants into the object; nothing else of the object changes.
-/// Returns whether there was a place to write it to.
+/// Writes the replicas of a Scale into the object; nothing else of the object changes. Returns
+/// whether the path existed.
 pub fn write(object: &mut Value, scale: &Value, paths: &Paths<'_>) -> bool {
     let wanted = integer(scale, ".spec.replicas");
     let mut place = object;

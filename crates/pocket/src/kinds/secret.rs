@@ -1,11 +1,11 @@
-//! Secrets: ConfigMaps with types, each of which promises certain keys.
+//! Secrets: like ConfigMaps, with types that require certain keys.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{
     Rules, Traits,
-    config_map::{DATA_BYTES, check_frozen, check_key, decoded_bytes},
+    config_map::{MAX_DATA_BYTES, check_frozen, check_key, decoded_bytes},
     fields::{entries, fill, filled, set, take, text},
     path::Path,
 };
@@ -14,10 +14,9 @@ use crate::{
     status::{Problems, unreadable_json},
 };
 
-/// The annotation that says whose token a secret holds.
+/// The annotation that names the account whose token a secret holds.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
-/// The rules of Secrets.
 pub(super) const RULES: Rules = Rules {
     default,
     validate,
@@ -37,7 +36,7 @@ fn default(secret: &mut Value) {
     fold_string_data(secret);
 }
 
-/// `stringData` is a convenience for writers; only `data` is stored.
+/// Merges `stringData`, a convenience for writers, into `data`; only `data` is stored.
 fn fold_string_data(secret: &mut Value) {
     let Some(Value::Object(texts)) = take(secret, "stringData") else {
         return;
@@ -60,13 +59,13 @@ fn validate(secret: &Value, problems: &mut Problems) {
         check_key(key, "data", problems);
         bytes += decoded_bytes(value);
     }
-    if bytes > DATA_BYTES {
-        problems.too_long("data", DATA_BYTES);
+    if bytes > MAX_DATA_BYTES {
+        problems.too_long("data", MAX_DATA_BYTES);
     }
     check_type(secret, problems);
 }
 
-/// A certificate nobody could serve with is stored, and its author told.
+/// Warns of a TLS secret without PEM data in its certificate or key; it is stored all the same.
 fn warnings(secret: &Value) -> Vec<String> {
     let holds = |key: &str| {
         let text = secret["data"]
@@ -82,11 +81,12 @@ fn warnings(secret: &Value) -> Vec<String> {
     let missing = [("tls.crt", "certificate"), ("tls.key", "key")]
         .into_iter()
         .find(|(key, _)| !holds(key));
-    let told = missing.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input"));
-    told.into_iter().collect()
+    let errors =
+        missing.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input"));
+    errors.into_iter().collect()
 }
 
-/// What each type promises to those who read it.
+/// Checks the keys that each type requires.
 fn check_type(secret: &Value, problems: &mut Problems) {
     let require = |keys: &[&str], problems: &mut Problems| {
         for key in keys {

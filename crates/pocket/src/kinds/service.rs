@@ -1,8 +1,8 @@
 //! Services.
 //!
-//! A Service owns an address and perhaps node ports. Both are handed out in [`admit`], which runs
-//! alone among the writes of services, so two services never get the same one. It runs before the
-//! rules are asked: they judge what is handed out with everything else.
+//! A Service owns an address and perhaps node ports. Both are allocated in [`admit`], which runs
+//! alone among the writes of services, so two services never get the same one. It runs before
+//! validation, which checks the allocated values with everything else.
 //!
 //! [`admit`]: Rules::admit
 
@@ -20,19 +20,18 @@ use serde_json::{Value, json};
 
 pub(super) use self::addresses::first_address;
 use super::{
-    Cluster, NameRule, Rules, Traits, Veil,
+    Cluster, HiddenFields, NameRule, Rules, Traits,
     fields::{each_mut, fill, filled, is_empty, is_set, list, set, take, text},
 };
 use crate::status::ApiError;
 
-/// The annotation that asks for near endpoints, under the name of old and of now.
+/// The annotation that requests topology-aware routing, under its old and its current name.
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const MODE: &str = "service.kubernetes.io/topology-mode";
 
-/// How long a client sticks to one pod when it sticks at all: three hours.
-const AFFINITY_SECONDS: i64 = 10800;
+/// The default session affinity timeout: three hours.
+const DEFAULT_AFFINITY_SECONDS: i64 = 10800;
 
-/// The rules of Services.
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create: |service, _| set(service, "status", json!({"loadBalancer": {}})),
@@ -42,7 +41,7 @@ pub(super) const RULES: Rules = Rules {
     validate: validate::validate,
     validate_update: update::validate,
     admit: Some(admit),
-    veil: Some(Veil {
+    veil: Some(HiddenFields {
         mark: "\"ExternalName\"",
         hide: hide_inner_policy,
     }),
@@ -69,7 +68,7 @@ fn default(service: &mut Value) {
     if text(spec, "sessionAffinity") == "ClientIP" {
         let client = filled(spec, "sessionAffinityConfig").and_then(|c| filled(c, "clientIP"));
         if let Some(client) = client {
-            fill(client, "timeoutSeconds", AFFINITY_SECONDS);
+            fill(client, "timeoutSeconds", DEFAULT_AFFINITY_SECONDS);
         }
     } else if text(spec, "sessionAffinity") == "None" {
         take(spec, "sessionAffinityConfig");
@@ -108,8 +107,8 @@ fn prepare_update(new: &mut Value, old: &Value) {
     }
 }
 
-/// Where there is no address there is no traffic to it. A Service that has just gone is shown as
-/// it was kept.
+/// Hides the internal traffic policy of a Service without an address. A Service that was just
+/// removed is shown as it was stored.
 fn hide_inner_policy(service: &mut Value) {
     let metadata = &service["metadata"];
     if is_set(metadata, "deletionTimestamp") && list(metadata, "finalizers").is_empty() {
@@ -120,7 +119,7 @@ fn hide_inner_policy(service: &mut Value) {
     }
 }
 
-/// Every type but `ExternalName` has an address, or `None` in its place.
+/// Whether the type has an address, or `None` in its place: all but `ExternalName`.
 fn has_address(spec: &Value) -> bool {
     text(spec, "type") != "ExternalName"
 }
@@ -129,13 +128,13 @@ fn is_balanced(spec: &Value) -> bool {
     text(spec, "type") == "LoadBalancer"
 }
 
-/// Whether node ports that are asked for are taken.
+/// Whether requested node ports are used.
 fn is_on_nodes(spec: &Value) -> bool {
     matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
 }
 
-/// Whether `None` is in the place of the address. What the other field of it says is not asked:
-/// where the two differ, that is told by itself.
+/// Whether the address is `None`. Only the one field is checked: a difference between the two is
+/// reported separately.
 fn is_headless(spec: &Value) -> bool {
     let first = list(spec, "clusterIPs").first();
     has_address(spec) && first.is_some_and(|address| address == "None")
@@ -158,7 +157,7 @@ fn has_node_ports(spec: &Value) -> bool {
     }
 }
 
-/// Whether a balancer asks each node if it has a pod of the Service.
+/// Whether a load balancer checks each node for a pod of the Service.
 fn has_health_port(spec: &Value) -> bool {
     is_balanced(spec) && text(spec, "externalTrafficPolicy") == "Local"
 }
@@ -175,7 +174,7 @@ fn admit(service: &mut Value, old: Option<&Value>, cluster: &dyn Cluster) -> Res
         update::keep_allocated(spec, old);
     }
     update::pair_addresses(spec, old);
-    let neighbours = Neighbours {
+    let neighbours = OtherServices {
         cluster,
         namespace: &namespace,
         name: &name,
@@ -195,23 +194,23 @@ fn admit(service: &mut Value, old: Option<&Value>, cluster: &dyn Cluster) -> Res
     }
 }
 
-/// The other Services. They are looked at only where something is handed out.
-struct Neighbours<'a> {
+/// The other Services. They are listed only where something is allocated.
+struct OtherServices<'a> {
     cluster: &'a dyn Cluster,
     namespace: &'a str,
     name: &'a str,
-    /// Where to look first for something free.
+    /// Where the search for a free value starts.
     start: usize,
 }
 
-/// Each Service looks first somewhere else, so that what one gives back is not the next one's at
-/// once, while somebody may still have it in mind.
+/// The start of the search for free values. It differs between Services, so that a released value
+/// is not reused at once, while clients may still know it.
 fn start(uid: &str) -> usize {
     let digits = uid.get(..8).unwrap_or_default();
     usize::from_str_radix(digits, 16).unwrap_or_default()
 }
 
-impl Neighbours<'_> {
+impl OtherServices<'_> {
     fn all(&self) -> Vec<Value> {
         let mut all = self.cluster.list("", "services", "");
         all.retain(|other| {

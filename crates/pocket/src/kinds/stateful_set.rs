@@ -99,8 +99,8 @@ fn default_claim_template(claim: &mut Value) {
     }
 }
 
-/// The status of a claim template means nothing; a client that sends another one, or none, must
-/// not trip over the templates being immutable.
+/// Copies the status of claim templates, which has no meaning, from the old object: a client that
+/// sends another one, or none, must not fail because the templates are immutable.
 fn carry_claim_templates(new: &mut Value, old: &Value) {
     let Some(before) = old["spec"]["volumeClaimTemplates"].as_array() else {
         return;

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::status::Problems;
 
-const MOST_PARAMETERS: usize = 512;
-const LARGEST_PARAMETERS: usize = 256 * 1024;
+const MAX_PARAMETERS: usize = 512;
+const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
 
 pub(super) const RULES: Rules = Rules {
     default: |object| {
@@ -60,12 +60,12 @@ fn validate_parameters(object: &Value, problems: &mut Problems) {
             problems.invalid("parameters", key.as_str(), "field can not be empty.");
         }
     }
-    if count > MOST_PARAMETERS {
+    if count > MAX_PARAMETERS {
         let path = "parameters.Provisioner.Parameters";
-        problems.too_long(path, MOST_PARAMETERS);
+        problems.too_long(path, MAX_PARAMETERS);
     }
-    if size > LARGEST_PARAMETERS {
-        problems.too_long("parameters", LARGEST_PARAMETERS);
+    if size > MAX_PARAMETERS_BYTES {
+        problems.too_long("parameters", MAX_PARAMETERS_BYTES);
     }
 }
 

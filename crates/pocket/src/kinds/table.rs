@@ -1,19 +1,22 @@
-//! The rows: every built-in kind with its rules, and those that share another kind's storage.
+//! The table of built-in kinds with their rules, and of those stored as another kind.
 
 use serde_json::Value;
 
 use super::{
-    DEFINITION_RULES, Kind, Rules, core_kinds, event, horizontal_pod_autoscaler, reviews, workloads,
+    BuiltinKind, DEFINITION_RULES, Rules, core_kinds, event, horizontal_pod_autoscaler, reviews,
+    workloads,
 };
 
-/// The rules of a built-in kind, by how it is stored.
+/// The rules of a built-in kind, by its stored group and version.
 pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
     if (group, plural) == ("apiextensions.k8s.io", "customresourcedefinitions") {
         return Some(DEFINITION_RULES);
     }
     let (group, version) = alias(group, version, plural)
         .map_or((group, version), |alias| (alias.group, alias.version));
-    let is = |kind: &&Kind| kind.group == group && kind.version == version && kind.plural == plural;
+    let is = |kind: &&BuiltinKind| {
+        kind.group == group && kind.version == version && kind.plural == plural
+    };
     let found = core_kinds()
         .iter()
         .find(is)
@@ -25,19 +28,19 @@ pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
 /// A kind that is stored as another.
 #[derive(Debug, Clone, Copy)]
 pub struct Alias {
-    /// The group it is stored as.
+    /// The stored group.
     pub group: &'static str,
-    /// The version it is stored as.
+    /// The stored version.
     pub version: &'static str,
-    /// From the stored form to this one.
+    /// Converts the stored form to this one.
     pub show: fn(Value) -> Value,
-    /// From this form to the stored one.
+    /// Converts this form to the stored one.
     pub store: fn(Value) -> Value,
-    /// Rules on this form, before it is turned into the stored one.
+    /// Rules for this form, before it is converted to the stored one.
     pub rules: Rules,
 }
 
-/// Under what a kind is stored, if not under its own name.
+/// The stored group and version of a kind, if they are not its own.
 pub fn alias(group: &str, version: &str, plural: &str) -> Option<Alias> {
     match (group, version, plural) {
         ("events.k8s.io", "v1", "events") => Some(Alias {

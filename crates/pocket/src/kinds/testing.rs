@@ -1,23 +1,23 @@
-//! Running the rules of one kind in tests.
+//! Helpers for testing the rules of one kind.
 
 use serde_json::Value;
 
-use super::{Cluster, Moment, Rules, Settings};
+use super::{Cluster, Rules, Settings, WriteContext};
 use crate::status::Problems;
 
 pub(super) fn texts(problems: &Problems) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// What `validate` says.
-pub(super) fn told(rules: &Rules, object: &Value) -> Vec<String> {
+/// The errors of `validate`.
+pub(super) fn errors(rules: &Rules, object: &Value) -> Vec<String> {
     let mut problems = Problems::new();
     (rules.validate)(object, &mut problems);
     texts(&problems)
 }
 
-/// What `validate_update` says.
-pub(super) fn told_of_update(rules: &Rules, new: &Value, old: &Value) -> Vec<String> {
+/// The errors of `validate_update`.
+pub(super) fn update_errors(rules: &Rules, new: &Value, old: &Value) -> Vec<String> {
     let mut problems = Problems::new();
     (rules.validate_update)(new, old, &mut problems);
     texts(&problems)
@@ -30,9 +30,9 @@ pub(super) fn defaulted(rules: &Rules, object: &Value) -> Value {
     object
 }
 
-/// The moment of every write in tests.
-pub(super) fn moment() -> Moment {
-    Moment {
+/// The time and seed of every write in tests.
+pub(super) fn moment() -> WriteContext {
+    WriteContext {
         now: jiff::Timestamp::UNIX_EPOCH,
         seed: 0x5eed_5eed_5eed,
     }
@@ -47,12 +47,12 @@ pub(super) fn created(rules: &Rules, object: &Value) -> Value {
 
 /// Other objects, by plural.
 #[derive(Default)]
-pub(super) struct Others {
+pub(super) struct OtherObjects {
     pub(super) objects: Vec<(&'static str, Value)>,
     pub(super) settings: Settings,
 }
 
-impl Cluster for Others {
+impl Cluster for OtherObjects {
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         let mut found = self.list(group, plural, namespace).into_iter();
         found.find(|object| object["metadata"]["name"] == name)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Moment, Rules, Traits,
+    Rules, Traits, WriteContext,
     fields::{append, entries, fill, filled, is_empty, list, set, text},
     path::Path,
     pod_spec::default_volume_source,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{environment::rfc3339, quantity::Quantity, status::Problems};
 
-/// The rules of PersistentVolumes.
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
@@ -25,7 +24,7 @@ pub(super) const RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// The fields of the spec that are not where the data is.
+/// Fields of the spec that are not volume sources.
 const NOT_SOURCES: [&str; 9] = [
     "accessModes",
     "capacity",
@@ -47,13 +46,13 @@ fn default(volume: &mut Value) {
     default_volume_source(spec);
 }
 
-fn prepare_create(volume: &mut Value, moment: &Moment) {
+fn prepare_create(volume: &mut Value, moment: &WriteContext) {
     let status = json!({"phase": "Pending", "lastPhaseTransitionTime": rfc3339(moment.now)});
     set(volume, "status", status);
     protect(volume, VOLUME_FINALIZER);
 }
 
-/// Adds the finalizer that keeps an object while something uses it.
+/// Adds the finalizer that protects an object while it is in use.
 pub(super) fn protect(object: &mut Value, finalizer: &str) {
     let Some(metadata) = filled(object, "metadata") else {
         return;
@@ -94,7 +93,7 @@ fn validate(volume: &Value, problems: &mut Problems) {
     }
 }
 
-/// Rules on `accessModes` of volumes and claims.
+/// Validates `accessModes` of volumes and claims.
 pub(super) fn check_access_modes(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let modes = list(spec, "accessModes");
     let path = path.field("accessModes");
@@ -129,7 +128,7 @@ fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{defaulted, told, told_of_update};
+    use crate::kinds::testing::{defaulted, errors, update_errors};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -145,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_one_place_of_some_size() {
-        assert_eq!(told(&RULES, &volume(json!({}))), [""; 0]);
+        assert_eq!(errors(&RULES, &volume(json!({}))), [""; 0]);
         for (more, expected) in [
             (
                 json!({"hostPath": null}),
@@ -169,7 +168,7 @@ mod tests {
                 "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes",
             ),
         ] {
-            assert_eq!(told(&RULES, &volume(more)), [expected]);
+            assert_eq!(errors(&RULES, &volume(more)), [expected]);
         }
     }
 
@@ -177,8 +176,8 @@ mod tests {
     fn the_place_does_not_move_but_the_claim_does() {
         let old = volume(json!({}));
         let claimed = volume(json!({"claimRef": {"name": "c"}, "capacity": {"storage": "2Gi"}}));
-        assert_eq!(told_of_update(&RULES, &claimed, &old), [""; 0]);
+        assert_eq!(update_errors(&RULES, &claimed, &old), [""; 0]);
         let moved = volume(json!({"hostPath": {"path": "/y"}, "volumeMode": "Block"}));
-        assert_eq!(told_of_update(&RULES, &moved, &old).len(), 2);
+        assert_eq!(update_errors(&RULES, &moved, &old).len(), 2);
     }
 }

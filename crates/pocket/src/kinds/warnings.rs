@@ -1,7 +1,7 @@
-//! What a writer is told beside the answer: what is stored but not enforced, and what is accepted
-//! but seldom meant. One line each, as `Warning` headers.
+//! Warnings about pods and templates: fields that are stored but not enforced, and values that are
+//! accepted but probably mistakes. One line each, as `Warning` headers.
 //!
-//! Nothing here refuses anything; the rules that do are in [`super::pod_spec`].
+//! Nothing here refuses anything; the validation is in [`super::pod_spec`].
 
 mod containers;
 mod nodes;
@@ -17,8 +17,8 @@ use super::{
     names,
 };
 
-/// Annotations that nothing reads any more, and what is read instead.
-const DEAF: [(&str, &str, &str); 3] = [
+/// Annotations that are ignored, and the fields that replaced them.
+const IGNORED_ANNOTATIONS: [(&str, &str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
         "v1.16+",
@@ -38,10 +38,10 @@ pub(super) fn pod_warnings(pod: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(name_warning(pod, "the Pod's hostname"));
     about_spec(pod, "", &mut warnings);
-    told_once(warnings)
+    without_repeats(warnings)
 }
 
-/// Warnings about a template of pods; `path` is where it is, such as `spec.template`.
+/// Warnings about a pod template; `path` is its field path, such as `spec.template`.
 pub(super) fn template_warnings(template: &Value, path: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     about_spec(template, &format!("{path}."), &mut warnings);
@@ -51,10 +51,10 @@ pub(super) fn template_warnings(template: &Value, path: &str) -> Vec<String> {
             "{path}.spec.{grace}: must be >= 0; negative values are invalid and will be treated as 1"
         ));
     }
-    told_once(warnings)
+    without_repeats(warnings)
 }
 
-/// Warnings about the name of something new whose pods are named after it.
+/// Warnings about the name of a new object whose pods are named after it.
 pub(super) fn owner_warnings(owner: &Value) -> Vec<String> {
     let warning = name_warning(owner, "Pod names and hostnames");
     warning.into_iter().collect()
@@ -73,25 +73,25 @@ fn name_warning(object: &Value, used_in: &str) -> Option<String> {
     ))
 }
 
-/// Warnings about the metadata and the spec that `holder` has; `at` leads to it.
+/// Warnings about the metadata and the spec of `holder`; `at` is its field path.
 fn about_spec(holder: &Value, at: &str, warnings: &mut Vec<String>) {
     let (spec, path) = (&holder["spec"], format!("{at}spec"));
-    nodes::tell(spec, &path, warnings);
+    nodes::warn(spec, &path, warnings);
     let annotations = &holder["metadata"]["annotations"];
-    for (name, since, instead) in DEAF {
+    for (name, since, instead) in IGNORED_ANNOTATIONS {
         if is_set(annotations, name) {
             warnings.push(deaf(at, name, since, instead));
         }
     }
-    volumes::tell(spec, &path, warnings);
+    volumes::warn(spec, &path, warnings);
     about_aliases(spec, &path, warnings);
     about_pull_secrets(spec, &path, warnings);
-    containers::tell_amounts(&spec["overhead"], &format!("{path}.overhead"), warnings);
+    containers::warn_amounts(&spec["overhead"], &format!("{path}.overhead"), warnings);
     if is_set(annotations, SECCOMP) && !is_set(&spec["securityContext"], "seccompProfile") {
         warnings.push(deaf(at, SECCOMP, "v1.27+", "seccompProfile"));
     }
-    containers::tell(spec, annotations, at, warnings);
-    ports::tell(spec, &path, warnings);
+    containers::warn(spec, annotations, at, warnings);
+    ports::warn(spec, &path, warnings);
     about_nameservers(spec, &path, warnings);
     about_enforcement(spec, &path, warnings);
 }
@@ -156,7 +156,7 @@ fn about_nameservers(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     }
 }
 
-/// What is said of an address that is not written as it is printed.
+/// The warning for an address that is not in canonical form.
 fn unusual(address: &str, place: &str) -> Option<String> {
     let usual = match address.parse::<IpAddr>().ok()? {
         IpAddr::V6(six) => six.to_string(),
@@ -174,10 +174,10 @@ pub fn not_enforced(what: &str) -> String {
     format!("{what} are stored but not enforced by this server")
 }
 
-/// The same words are told once, where they were said first.
-fn told_once(mut warnings: Vec<String>) -> Vec<String> {
-    let mut told = std::collections::HashSet::new();
-    warnings.retain(|text| told.insert(text.clone()));
+/// Drops repeated warnings.
+fn without_repeats(mut warnings: Vec<String>) -> Vec<String> {
+    let mut errors = std::collections::HashSet::new();
+    warnings.retain(|text| errors.insert(text.clone()));
     warnings
 }
 

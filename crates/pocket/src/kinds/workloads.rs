@@ -1,7 +1,7 @@
-//! The rows of the kinds beside the core group: which resource keeps which rules.
+//! The rows of the kinds outside the core group.
 
 use super::{
-    Kind, Rules, admission_webhooks, controller_revision, cron_job, daemon_set, deployment,
+    BuiltinKind, Rules, admission_webhooks, controller_revision, cron_job, daemon_set, deployment,
     horizontal_pod_autoscaler, ingress, ingress_class, job, network_policy, pod_disruption_budget,
     priority_class, rbac, replica_set, runtime_class, stateful_set, storage_class,
 };
@@ -11,8 +11,8 @@ const fn row(
     version: &'static str,
     plural: &'static str,
     rules: Rules,
-) -> Kind {
-    Kind {
+) -> BuiltinKind {
+    BuiltinKind {
         group,
         version,
         plural,
@@ -25,7 +25,7 @@ const NETWORKING: &str = "networking.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-static KINDS: [Kind; 21] = [
+static KINDS: [BuiltinKind; 21] = [
     row(APPS, "v1", "deployments", deployment::RULES),
     row(APPS, "v1", "replicasets", replica_set::RULES),
     row(APPS, "v1", "statefulsets", stateful_set::RULES),
@@ -91,7 +91,7 @@ static KINDS: [Kind; 21] = [
 
 /// The built-in kinds of apps, batch and all other groups but core, events, coordination,
 /// discovery and apiextensions.
-pub fn workload_kinds() -> &'static [Kind] {
+pub fn workload_kinds() -> &'static [BuiltinKind] {
     &KINDS
 }
 

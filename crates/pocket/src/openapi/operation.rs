@@ -1,8 +1,8 @@
-//! The one operation that clients look for.
+//! The one operation that clients look up: `patch`.
 
 use serde_json::{Map, Value, json};
 
-use super::{GroupVersion, Published, Source};
+use super::{GroupVersion, Published, SchemaOrigin};
 
 /// Patches that every kind takes.
 const PATCHES: [&str; 3] = [
@@ -11,10 +11,10 @@ const PATCHES: [&str; 3] = [
     "application/merge-patch+json",
 ];
 
-/// Custom resources do not take it, and clients send them a merge patch because it is not listed.
+/// Custom resources do not accept it; clients send them a merge patch because it is not listed.
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Parameters that clients ask for before they send them: without `fieldValidation` here, kubectl
+/// Parameters that clients look up before they send them: without `fieldValidation` here, kubectl
 /// falls back to a validation that needs OpenAPI v2.
 const PARAMETERS: [(&str, &str); 4] = [
     ("dryRun", "string"),
@@ -33,9 +33,9 @@ pub(super) fn path(place: &GroupVersion<'_>, kind: &Published<'_>) -> String {
     format!("/{}/{scope}{}/{{name}}", place.path(), kind.plural)
 }
 
-/// The path's `patch`, with no more said of it than is read.
+/// The path's `patch`, with only the parts that clients read.
 pub(super) fn path_item(place: &GroupVersion<'_>, kind: &Published<'_>) -> Value {
-    let strategic = matches!(kind.schema, Source::Builtin).then_some(STRATEGIC);
+    let strategic = matches!(kind.schema, SchemaOrigin::Builtin).then_some(STRATEGIC);
     let content: Map<String, Value> = PATCHES
         .into_iter()
         .chain(strategic)

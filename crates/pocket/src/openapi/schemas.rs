@@ -1,10 +1,10 @@
-//! `components.schemas`: the kinds of a version and all that they refer to.
+//! `components.schemas`: the schemas of a version's kinds and all that they reference.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use super::{GroupVersion, Published, Source};
+use super::{GroupVersion, Published, SchemaOrigin};
 use crate::schema::{OBJECT_META, definitions};
 
 const GVK: &str = "x-kubernetes-group-version-kind";
@@ -23,7 +23,7 @@ static KINDS: LazyLock<HashMap<[&'static str; 3], &'static str>> = LazyLock::new
     kinds
 });
 
-/// Gathers schemas and what they refer to.
+/// Collects schemas and what they reference.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     schemas: Map<String, Value>,
@@ -32,12 +32,12 @@ pub(super) struct Collector {
 impl Collector {
     pub(super) fn add(&mut self, place: &GroupVersion<'_>, kind: &Published<'_>) {
         match kind.schema {
-            Source::Builtin => {
+            SchemaOrigin::Builtin => {
                 if let Some(name) = KINDS.get(&[place.group, place.version, kind.kind]) {
                     self.builtin(name);
                 }
             }
-            Source::Custom(schema) => {
+            SchemaOrigin::Custom(schema) => {
                 self.builtin(OBJECT_META);
                 let schema = custom(place, kind, schema);
                 self.schemas.insert(custom_name(place, kind), schema);
@@ -56,13 +56,13 @@ impl Collector {
         let Some(definition) = definitions().get(name) else {
             return;
         };
-        // Holds the place, so that a type that refers to itself ends.
+        // A placeholder, so that a type that references itself ends.
         self.schemas.insert(name.into(), Value::Null);
         let schema = union(name).unwrap_or_else(|| self.converted(definition));
         self.schemas.insert(name.into(), schema);
     }
 
-    /// A copy in the words of v3, whose references are gathered too.
+    /// A copy in the form of v3; its references are collected too.
     fn converted(&mut self, definition: &Value) -> Value {
         match definition {
             Value::Object(map) => match map.get("$ref").and_then(Value::as_str) {
@@ -80,7 +80,7 @@ impl Collector {
             .collect()
     }
 
-    /// Readers of v3 ignore what stands beside a reference, so marks go around it.
+    /// Readers of v3 ignore siblings of a reference, so extensions go around it.
     fn reference(&mut self, target: &str, map: &Map<String, Value>) -> Value {
         let name = target.rsplit('/').next().unwrap_or(target);
         self.builtin(name);
@@ -95,7 +95,7 @@ impl Collector {
     }
 }
 
-/// Types that v2 can only call strings.
+/// Types that v2 can only declare as strings.
 fn union(name: &str) -> Option<Value> {
     if name.ends_with(".IntOrString") {
         let either = json!([{"type": "integer"}, {"type": "string"}]);
@@ -114,7 +114,7 @@ fn custom_name(place: &GroupVersion<'_>, kind: &Published<'_>) -> String {
     parts.join(".")
 }
 
-/// The schema of a custom resource with what every object has.
+/// The schema of a custom resource with the fields of every object.
 fn custom(place: &GroupVersion<'_>, kind: &Published<'_>, schema: &Value) -> Value {
     let mut schema = match schema {
         Value::Object(map) if !map.is_empty() => map.clone(),

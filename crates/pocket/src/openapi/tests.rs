@@ -7,7 +7,7 @@ const CONFIG_MAP: Published<'static> = Published {
     kind: "ConfigMap",
     namespaced: true,
     patched: true,
-    schema: Source::Builtin,
+    schema: SchemaOrigin::Builtin,
 };
 
 fn core<'a>(kinds: &'a [Published<'a>]) -> GroupVersion<'a> {
@@ -24,7 +24,7 @@ fn boats(schema: &Value) -> Published<'_> {
         kind: "Boat",
         namespaced: false,
         patched: true,
-        schema: Source::Custom(schema),
+        schema: SchemaOrigin::Custom(schema),
     }
 }
 
@@ -36,7 +36,7 @@ fn tide<'a>(kinds: &'a [Published<'a>]) -> GroupVersion<'a> {
     }
 }
 
-/// Every reference of a document, with what it names.
+/// The references of a document that name no schema.
 fn dangling(value: &Value, schemas: &Value) -> Vec<String> {
     match value {
         Value::Object(map) => map
@@ -84,7 +84,7 @@ fn every_built_in_kind_has_a_document_without_dangling_references() {
             kind: &builtin.resource.kind,
             namespaced: builtin.resource.namespaced,
             patched: true,
-            schema: Source::Builtin,
+            schema: SchemaOrigin::Builtin,
         };
         let place = GroupVersion {
             group: &builtin.group,
@@ -110,7 +110,7 @@ fn types_that_refer_to_themselves_end() {
         kind: "CustomResourceDefinition",
         namespaced: false,
         patched: true,
-        schema: Source::Builtin,
+        schema: SchemaOrigin::Builtin,
     };
     let place = GroupVersion {
         group: "apiextensions.k8s.io",

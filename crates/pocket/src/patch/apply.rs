@@ -1,6 +1,6 @@
-//! Server-side apply: one manager says what it wants, and owns exactly that.
+//! Server-side apply: a manager sends the fields it wants, and owns exactly those.
 //!
-//! The invariant: after an apply, the manager's Apply entry names what its configuration claims
+//! The invariant: after an apply, the manager's Apply entry names the fields of its configuration
 //! and nothing else, and the object has no field left that only this manager owned and no longer
 //! claims.
 
@@ -13,7 +13,7 @@ mod takeover;
 mod tests;
 mod versions;
 
-pub use check::Problem;
+pub use check::ConfigProblem;
 pub use conflict::Conflict;
 pub use versions::track_versions;
 
@@ -21,31 +21,31 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::managed::{
-    BadEntry, Comparison, Entry, FieldSet, Managers, Operation, Stamp, compare, put_managed_fields,
-    same_but_entries, untracked,
+    Comparison, Entry, FieldSet, InvalidEntry, ManagerOperation, Managers, Stamp, compare,
+    put_managed_fields, same_but_entries, untracked,
 };
 use crate::{schema::Schema, status::ApiError};
 
-/// The manager of everything that was there before the first apply to an untracked object.
+/// The manager of all fields that existed before the first apply to an untracked object.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Why an apply was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// Others own fields with other values. Grouped by owner.
+    /// Other managers own fields with other values. Grouped by owner.
     #[error("{}", conflict::message(.0))]
     Conflicts(Vec<Conflict>),
-    /// The configuration brings managed fields of its own.
+    /// The configuration has managed fields of its own.
     #[error("metadata.managedFields must be nil")]
     ManagedFields,
-    /// The configuration is of another version than the request.
+    /// The configuration has another version than the request.
     #[error(
         "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
     )]
     Version {
-        /// What the configuration says.
+        /// The version in the configuration.
         given: String,
-        /// What the request was made in.
+        /// The version of the request.
         expected: String,
     },
     /// The configuration does not fit its schema.
@@ -53,10 +53,9 @@ pub enum Error {
     Config {
         /// `namespace/name; group/version, Kind=kind`.
         subject: String,
-        /// What is wrong.
-        problems: Vec<Problem>,
+        problems: Vec<ConfigProblem>,
     },
-    /// The stored object does not fit its schema, so that nobody owns anything of it.
+    /// The stored object does not fit its schema, so that its fields have no owners.
     #[error(
         "failed to create manager for existing fields: failed to convert new object ({subject}) to \
          smd typed: {}",
@@ -65,23 +64,22 @@ pub enum Error {
     Untyped {
         /// `namespace/name; group/version, Kind=kind`.
         subject: String,
-        /// What is wrong.
-        problems: Vec<Problem>,
+        problems: Vec<ConfigProblem>,
     },
-    /// Items of the stored object cannot be told apart, and managers of several versions ask.
+    /// Items of the stored object are not unique, and managers of several versions own them.
     #[error("{}", list(.0))]
-    Live(Vec<Problem>),
-    /// The stored object's managed fields are broken.
+    Live(Vec<ConfigProblem>),
+    /// The stored object's managed fields are invalid.
     #[error("failed to decode managed fields: {0}")]
-    Stored(BadEntry),
+    Stored(InvalidEntry),
 }
 
-/// The outcome of an apply, before defaulting and validation.
+/// The result of an apply, before defaulting and validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
     /// The merged object with its managed fields. Equal to the live object if nothing changed.
     pub object: Value,
-    /// What the apply changed, seen from the live object; empty on create.
+    /// What the apply changed in the live object; empty on create.
     pub changes: Comparison,
 }
 
@@ -100,7 +98,7 @@ pub fn apply(
     let last_applied = takeover::last_applied(live, stamp);
     let mut managers = owners(schema, live, stamp)?;
     let claim = stamp.scope.keep(FieldSet::of_value(schema, config));
-    let mut own = Entry::by(stamp, Operation::Apply, claim);
+    let mut own = Entry::by(stamp, ManagerOperation::Apply, claim);
     let last = managers.take(&own);
     let mut object = merged(schema, live, config);
     let mut emptied = FieldSet::default();
@@ -153,12 +151,12 @@ fn check_live(
     }
 }
 
-/// Whether the fields of `object` are of their types. Items of lists may come twice.
+/// Whether the fields of `object` have their declared types. Items of lists may be duplicates.
 pub fn is_typed(schema: Schema<'_>, object: &Value) -> bool {
     mistyped(schema, object).is_empty()
 }
 
-/// Refuses to apply anything to an object whose fields are not of their types.
+/// Refuses to apply anything to an object whose fields do not have their declared types.
 pub fn check_typed(schema: Schema<'_>, live: &Value) -> Result<(), Error> {
     let problems = mistyped(schema, live);
     if problems.is_empty() {
@@ -168,8 +166,8 @@ pub fn check_typed(schema: Schema<'_>, live: &Value) -> Result<(), Error> {
     Err(Error::Untyped { subject, problems })
 }
 
-fn mistyped(schema: Schema<'_>, object: &Value) -> Vec<Problem> {
-    let known = |problem: &Problem| {
+fn mistyped(schema: Schema<'_>, object: &Value) -> Vec<ConfigProblem> {
+    let known = |problem: &ConfigProblem| {
         problem.message.starts_with("duplicate entries")
             || problem.message == "field not declared in schema"
     };
@@ -178,8 +176,8 @@ fn mistyped(schema: Schema<'_>, object: &Value) -> Vec<Problem> {
     problems
 }
 
-/// What stays whatever the applier owned before. An applier that does not speak of `metadata` at
-/// all takes it away with the last label, and with it the name.
+/// The fields that stay, whatever the applier owned before. An applier whose configuration lacks
+/// `metadata` altogether would otherwise remove it with the last label, and with it the name.
 fn kept(others: &Managers, own: &Entry, took_over: bool) -> FieldSet {
     let kept = others.all().union(own.fields.clone());
     if took_over {
@@ -208,8 +206,8 @@ fn check_config(schema: Schema<'_>, config: &Value, stamp: &Stamp<'_>) -> Result
     Err(Error::Config { subject, problems })
 }
 
-/// The owners of the live object. If nobody was ever recorded, one stands in for all of them, so
-/// that the first apply meets conflicts and not silence.
+/// The owners of the live object. If none were ever recorded, one entry stands in for all of them,
+/// so that the first apply meets conflicts.
 fn owners(schema: Schema<'_>, live: Option<&Value>, stamp: &Stamp<'_>) -> Result<Managers, Error> {
     let Some(live) = live else {
         return Ok(Managers::default());
@@ -223,12 +221,12 @@ fn owners(schema: Schema<'_>, live: Option<&Value>, stamp: &Stamp<'_>) -> Result
             manager: BEFORE_FIRST_APPLY,
             ..*stamp
         };
-        managers.join(Entry::by(&stamp, Operation::Update, fields));
+        managers.join(Entry::by(&stamp, ManagerOperation::Update, fields));
     }
     Ok(managers)
 }
 
-/// The configuration over the live object, without its managed fields.
+/// The configuration merged into the live object, without its managed fields.
 fn merged(schema: Schema<'_>, live: Option<&Value>, config: &Value) -> Value {
     let Some(live) = live.and_then(Value::as_object) else {
         return config.clone();
@@ -249,7 +247,7 @@ fn merged(schema: Schema<'_>, live: Option<&Value>, config: &Value) -> Value {
     object
 }
 
-/// Refuses to change what others own, but for what is `yielding`.
+/// Refuses to change fields of other owners, except for those in `yielding`.
 fn refuse_conflicts(
     managers: &Managers,
     changes: &Comparison,
@@ -286,7 +284,7 @@ fn subject(config: &Value) -> String {
     )
 }
 
-fn list(problems: &[Problem]) -> String {
+fn list(problems: &[ConfigProblem]) -> String {
     if let [only] = problems {
         return only.to_string();
     }
@@ -306,8 +304,8 @@ impl From<Error> for ApiError {
                 })
             }
             Error::ManagedFields | Error::Version { .. } => Self::bad_request(message),
-            // A configuration that does not fit is the client's doing, but a Kubernetes server
-            // answers 500 with no reason, and clients have learned to match that.
+            // An invalid configuration is the client's mistake, but kube-apiserver answers 500 with
+            // no reason, and clients match that.
             Error::Config { .. } | Error::Untyped { .. } | Error::Live(_) | Error::Stored(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
             }

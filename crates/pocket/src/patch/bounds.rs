@@ -1,17 +1,17 @@
-//! How deep and how large a patch may make an object.
+//! Bounds on the depth and size of patches and patched objects.
 //!
-//! Values are walked and dropped recursively, so depth is a matter of the stack and not of taste.
+//! Values are walked and dropped recursively, so depth is bounded by the stack.
 
 use http::StatusCode;
 use serde_json::Value;
 
 use crate::status::{ApiError, Result};
 
-/// The deepest nesting of lists and maps in a patch and in a patched object. It is what the JSON
-/// reader accepts, so that what a patch makes can be read again.
+/// Nesting of lists and maps in a patch and in a patched object, at most. It is what the JSON
+/// parser accepts, so that a patched object can be read again.
 pub const MAX_DEPTH: usize = 127;
 
-/// The most bytes that the copy operations of one JSON patch may add.
+/// Bytes that the copy operations of one JSON patch may add, at most.
 pub(super) const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Nesting of lists and maps; a scalar has none. Stops counting one past [`MAX_DEPTH`].
@@ -43,7 +43,6 @@ pub(super) fn too_deep() -> ApiError {
     ))
 }
 
-/// 413.
 pub(super) fn too_large(why: &str) -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
@@ -52,8 +51,7 @@ pub(super) fn too_large(why: &str) -> ApiError {
     )
 }
 
-/// About how many bytes the value takes as JSON; escapes and exact widths of numbers are not
-/// looked at.
+/// The approximate size of the value as JSON; escapes and exact widths of numbers are ignored.
 pub(super) fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,

@@ -1,9 +1,9 @@
 //! JSON patch (RFC 6902): a list of operations, all or nothing.
 //!
-//! The operations are those of the `json-patch` crate. Added here are the bounds, the API's
-//! refusals, and one habit of the API server that clients rely on: a field of a map that is absent
-//! is null. So `test` with `null` passes, which is how "only if there are no finalizers yet" is
-//! written, `replace` adds and `copy` brings null.
+//! The operations are those of the `json-patch` crate. Added here are the bounds, the API's errors,
+//! and one behaviour of the API server that clients rely on: an absent field of a map is null. So
+//! `test` with `null` passes, which is how "only if there are no finalizers yet" is written,
+//! `replace` adds and `copy` copies null.
 
 use json_patch::{
     AddOperation, CopyOperation, MoveOperation, PatchOperation, RemoveOperation, ReplaceOperation,
@@ -25,7 +25,7 @@ use crate::{
 #[cfg(test)]
 pub(super) mod tests;
 
-/// The most operations of one patch.
+/// Operations of one patch, at most.
 pub const MAX_OPERATIONS: usize = 10_000;
 
 /// The members of an operation that are text.
@@ -34,7 +34,7 @@ const NAMES: [&str; 3] = ["op", "path", "from"];
 /// The live object after all operations of the patch.
 pub fn apply(live: Value, patch: Value) -> Result<Value> {
     let operations = operations(patch)?;
-    let mut document = Document {
+    let mut document = PatchedDocument {
         depth: depth(&live),
         value: live,
         copied: 0,
@@ -46,7 +46,7 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
     Ok(document.value)
 }
 
-/// What is said of a patch that nobody reads before it is carried out.
+/// The checks of a patch whose fields are not validated before it is applied.
 pub fn check_lenient(patch: &Value) -> Result<()> {
     let (found, ty) = match patch {
         Value::Array(items) => {
@@ -91,7 +91,7 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     serde_json::from_value(with_values(patch)).map_err(|_| unprocessable())
 }
 
-/// What brings no value brings null.
+/// Sets absent values to null.
 fn with_values(mut patch: Value) -> Value {
     for operation in patch.as_array_mut().into_iter().flatten() {
         if let Value::Object(fields) = operation
@@ -121,18 +121,18 @@ fn position(text: &str, length: usize) -> Option<usize> {
 }
 
 /// The document between two operations.
-struct Document {
+struct PatchedDocument {
     value: Value,
-    /// Not less than the true nesting: measured once and then reckoned, because measuring the
+    /// An upper bound of the nesting: measured once and then estimated, because measuring the
     /// document at every move would make a patch cost operations times size.
     depth: usize,
     /// Bytes added by copies so far.
     copied: usize,
 }
 
-impl Document {
-    /// Writes the positions in lists as they are counted from the front: the reference takes `01`
-    /// and `+1` for 1, and counts what is negative from the end.
+impl PatchedDocument {
+    /// Normalizes positions in lists: kube-apiserver accepts `01` and `+1` for 1, and counts
+    /// negative ones from the end.
     fn settle(&self, operation: &mut PatchOperation) {
         let room = matches!(operation, PatchOperation::Add(_));
         match operation {
@@ -148,7 +148,7 @@ impl Document {
         }
     }
 
-    /// `room`: what the path leads to is put before an item, or after the last.
+    /// With `room`, the path may also lead to the end of the list, for an insertion.
     fn count(&self, path: &mut PointerBuf, room: bool) {
         let plain = |token: &Token<'_>| {
             let text = token.encoded();
@@ -205,7 +205,7 @@ impl Document {
         Err(unprocessable())
     }
 
-    /// Whether the path leads to a field that a map does not have.
+    /// Whether the path leads to an absent field of a map.
     fn is_absent(&self, path: &Pointer) -> bool {
         let parent = path.parent().map(|parent| self.value.resolve(parent));
         matches!(parent, Some(Ok(Value::Object(_)))) && self.value.resolve(path).is_err()

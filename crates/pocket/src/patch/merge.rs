@@ -18,7 +18,7 @@ pub fn apply(mut live: Value, patch: Value) -> Result<Value> {
     Ok(live)
 }
 
-/// What is said of a patch that is no map.
+/// The error for a patch that is no map.
 pub(super) fn not_a_map(patch: &Value) -> String {
     let found = json_type(patch);
     format!(
@@ -26,7 +26,7 @@ pub(super) fn not_a_map(patch: &Value) -> String {
     )
 }
 
-/// The merge itself, for values of which nothing is known.
+/// The merge of values without a schema.
 pub fn merge(live: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *live = patch;

@@ -2,15 +2,15 @@
 //!
 //! Maps merge as in a JSON merge patch. Lists marked `merge` in the schema merge element by
 //! element, objects by their merge key and scalars as a set; all other lists are replaced. The
-//! patch may carry directives beside its fields:
+//! patch may have directives beside its fields:
 //!
 //! - `$patch: replace | delete` in a map or in an element of a merged list;
 //! - `$retainKeys: [..]`: only these keys of the live map stay;
-//! - `$deleteFromPrimitiveList/f: [..]`: these leave the list `f`;
+//! - `$deleteFromPrimitiveList/f: [..]`: these are removed from the list `f`;
 //! - `$setElementOrder/f: [..]`: the order of the list `f` after the merge.
 //!
-//! A patch that cannot be merged is a 500, as on the reference server, and one whose directives
-//! have no form is a 400. Every list operation is linear in the lists, whatever the client sends.
+//! A patch that cannot be merged is a 500, as in kube-apiserver, and one with malformed directives
+//! is a 400. Every list operation is linear in the lists, whatever the client sends.
 
 mod directive;
 mod list;
@@ -18,7 +18,7 @@ mod order;
 
 use serde_json::{Map, Value};
 
-use self::directive::{Directives, Mark, plain};
+use self::directive::{Directives, PatchDirective, plain};
 use super::bounds::refuse_deep;
 use crate::{
     schema::{PatchMarks, Schema},
@@ -28,7 +28,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-type Fields = Map<String, Value>;
+type JsonMap = Map<String, Value>;
 
 /// The live object with the patch merged into it.
 pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
@@ -49,15 +49,15 @@ pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
     Ok(Value::Object(live))
 }
 
-/// Merges one map into another of which the schema may know something.
-fn merge_map(schema: Option<Schema<'_>>, live: &mut Fields, mut patch: Fields) -> Result<()> {
-    match Mark::take(&mut patch)? {
-        Mark::Merge => {}
-        Mark::Delete => {
+/// Merges one map into another, whose schema may be known.
+fn merge_map(schema: Option<Schema<'_>>, live: &mut JsonMap, mut patch: JsonMap) -> Result<()> {
+    match PatchDirective::take(&mut patch)? {
+        PatchDirective::Merge => {}
+        PatchDirective::Delete => {
             live.clear();
             return Ok(());
         }
-        Mark::Replace => {
+        PatchDirective::Replace => {
             *live = directive::plain_map(patch);
             return Ok(());
         }
@@ -85,7 +85,7 @@ fn merge_map(schema: Option<Schema<'_>>, live: &mut Fields, mut patch: Fields) -
 
 fn merge_field(
     schema: Option<Schema<'_>>,
-    live: &mut Fields,
+    live: &mut JsonMap,
     name: String,
     patch: Value,
 ) -> Result<()> {
@@ -94,7 +94,7 @@ fn merge_field(
         return Ok(());
     }
     let Some(old) = live.get_mut(&name) else {
-        // What is new is taken as it is: in a map of texts, these keys are one more entry.
+        // A new value is added as it is: in a map of texts, directive keys are ordinary entries.
         if schema.is_some_and(|s| s.additional().is_some()) && directive::retains(&patch) {
             live.insert(name, patch);
             return Ok(());
@@ -135,7 +135,7 @@ fn marks(schema: Option<Schema<'_>>) -> Option<&PatchMarks> {
 
 /// How a list of the live object merges.
 enum ListRule<'a> {
-    /// The patch's list takes its place.
+    /// The patch's list replaces it.
     Replace,
     /// Scalars, as a set.
     Set,

@@ -1,4 +1,4 @@
-//! The text of a quantity.
+//! Parsing quantities.
 
 use std::str::FromStr;
 
@@ -25,7 +25,7 @@ impl FromStr for Quantity {
         if whole.is_empty() && fraction.is_empty() {
             return Err(Error::Number);
         }
-        let scale = Scale::parse(suffix)?;
+        let scale = SuffixFactor::parse(suffix)?;
         let magnitude = magnitude(whole, fraction, scale);
         let mut format = scale.format;
         if format == Format::BinarySi && !negative && 0 < magnitude && magnitude < NANO {
@@ -51,15 +51,15 @@ fn is_suffix(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What a suffix multiplies by: `10^ten * 2^two`.
+/// The factor of a suffix: `10^ten * 2^two`.
 #[derive(Clone, Copy)]
-struct Scale {
+struct SuffixFactor {
     ten: i64,
     two: u32,
     format: Format,
 }
 
-impl Scale {
+impl SuffixFactor {
     fn parse(suffix: &str) -> Result<Self, Error> {
         let decimal = |ten| (ten, 0, Format::DecimalSi);
         let binary = |two| (0, two, Format::BinarySi);
@@ -96,9 +96,9 @@ fn exponent(suffix: &str) -> Result<i64, Error> {
 
 /// Billionths of `whole.fraction * scale`, rounded up and capped.
 ///
-/// Only as many leading digits as fit the arithmetic are looked at; no value below the cap needs
-/// more, and what is left out still counts for rounding up.
-fn magnitude(whole: &str, fraction: &str, scale: Scale) -> i128 {
+/// Only as many leading digits as fit the arithmetic are used; no value below the cap needs more,
+/// and the rest still counts for rounding up.
+fn magnitude(whole: &str, fraction: &str, scale: SuffixFactor) -> i128 {
     let kept = if scale.two == 0 { 30 } else { 20 };
     let mut mantissa: i128 = 0;
     let (mut seen, mut left_out, mut more) = (0_usize, 0_i64, false);

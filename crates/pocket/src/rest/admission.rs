@@ -1,83 +1,83 @@
-//! Admission: what may still change or refuse a write after its form was found right.
+//! Admission: changes or refuses a write after its form was validated.
 //!
-//! A write meets it twice, as in the real server: [`Machine::mutate`] runs after the request's own
-//! fields were booked, so that what admission adds is nobody's, and before validation;
-//! [`Machine::confirm`] runs last before the store and changes nothing. What the server writes in
-//! its own name meets the built-in plugins and no webhook.
+//! A write goes through it twice, as in kube-apiserver: [`Machine::mutate`] runs after the fields
+//! of the request were recorded in managedFields, so that what admission adds has no owner, and
+//! before validation; [`Machine::confirm`] runs last before the store and changes nothing. The
+//! server's own writes go through the built-in plugins and no webhook.
 
 mod call;
-mod matter;
 mod plugins;
 mod quota;
+mod reviewed_write;
 mod service_account;
 mod settle;
 mod webhooks;
 
 use serde_json::Value;
 
-use super::{Machine, Request, Served, incoming::check_place, metadata, update::Part};
+use super::{Machine, Request, Served, incoming::check_place, metadata, update::ObjectPart};
 use crate::{
     admission::{Operation, Phase},
     status::Result,
 };
 
-pub(crate) use matter::Matter;
 pub(crate) use quota::QUOTAS;
+pub(crate) use reviewed_write::ReviewedWrite;
 
-/// What a write is about to do, as admission sees it.
+/// A write, as admission sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Change<'a> {
-    /// Who asks, for what, with which options.
+pub(crate) struct AdmissionWrite<'a> {
+    /// The request with its user and options.
     pub(crate) request: &'a Request,
-    /// The resource.
     pub(crate) served: &'a Served,
-    /// Which part of the object the endpoint may change.
-    pub(crate) part: Part,
-    /// The stored state; none for a new object.
+    /// The part of the object that the endpoint may change.
+    pub(crate) part: ObjectPart,
+    /// The stored object; none on create.
     pub(crate) old: Option<&'a Value>,
 }
 
 impl Machine {
-    /// Lets admission change the object or refuse it. True if a webhook changed it.
+    /// Lets admission change or refuse the object. True if a webhook changed it.
     pub(super) async fn mutate(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         new: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<bool> {
         self.plug(change, new).await?;
-        if !self.asks(change, Phase::Mutating) {
+        if !self.calls_webhooks(change, Phase::Mutating) {
             return Ok(false);
         }
         let identity = Identity::lift(change, new);
         let changed = self
-            .ask_to_change(&Matter::of(change), new, change.old, warnings)
+            .call_mutating(&ReviewedWrite::of(change), new, change.old, warnings)
             .await?;
         identity.put_back(new);
         if changed && change.old.is_none() {
             check_place(change.request, change.served, new)?;
-            // What a webhook brought may be just what a plugin completes.
+            // A webhook may have added what a plugin completes.
             self.plug(change, new).await?;
         }
         Ok(changed)
     }
 
-    /// Lets admission refuse the object in its last form.
+    /// Lets admission refuse the final object.
     pub(super) async fn confirm(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         new: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         self.check_limits(change, new).await?;
-        if self.asks(change, Phase::Validating) {
-            self.ask_to_agree(&Matter::of(change), Some(new), change.old, warnings)
+        if self.calls_webhooks(change, Phase::Validating) {
+            self.call_validating(&ReviewedWrite::of(change), Some(new), change.old, warnings)
                 .await?;
         }
         Ok(())
     }
 
-    /// Lets admission refuse a delete. Both phases are asked, and neither may change anything.
+    /// Lets admission refuse a delete. Webhooks of both phases are called, and neither may change
+    /// anything.
     pub(super) async fn confirm_delete(
         &self,
         request: &Request,
@@ -85,20 +85,21 @@ impl Machine {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
-        if !self.is_asked_about(request, served) {
+        if !self.has_webhooks(request, served) {
             return Ok(());
         }
-        let matter = Matter::delete(request, served);
-        self.ask_to_change(&matter, &mut Value::Null, Some(old), warnings)
+        let matter = ReviewedWrite::delete(request, served);
+        self.call_mutating(&matter, &mut Value::Null, Some(old), warnings)
             .await?;
-        self.ask_to_agree(&matter, None, Some(old), warnings).await
+        self.call_validating(&matter, None, Some(old), warnings)
+            .await
     }
 
-    /// Lets admission see something that is no stored object: a binding, an eviction, the options
-    /// of a connection.
+    /// Admission of an object that is not stored: a binding, an eviction, the options of a
+    /// connection.
     pub(crate) async fn admit_action(
         &self,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         object: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
@@ -106,62 +107,63 @@ impl Machine {
         self.agree_to_action(matter, object, warnings).await
     }
 
-    /// The first half of [`Self::admit_action`], for what is judged after it may have been changed.
+    /// The mutating half of [`Self::admit_action`], for objects that are validated after it.
     pub(crate) async fn change_action(
         &self,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         object: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
-        if !self.is_asked_about(matter.request, matter.served) {
+        if !self.has_webhooks(matter.request, matter.served) {
             return Ok(());
         }
-        self.ask_to_change(matter, object, None, warnings).await?;
+        self.call_mutating(matter, object, None, warnings).await?;
         Ok(())
     }
 
-    /// The second half of [`Self::admit_action`].
+    /// The validating half of [`Self::admit_action`].
     pub(crate) async fn agree_to_action(
         &self,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         object: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
-        if !self.is_asked_about(matter.request, matter.served) {
+        if !self.has_webhooks(matter.request, matter.served) {
             return Ok(());
         }
-        self.ask_to_agree(matter, Some(object), None, warnings)
+        self.call_validating(matter, Some(object), None, warnings)
             .await
     }
 
-    /// Whether a webhook may want to see this write in this phase. Bindings were shown already, in
-    /// a form of their own.
-    fn asks(&self, change: Change<'_>, phase: Phase) -> bool {
+    /// Whether webhooks may be called for this write in this phase. Bindings went through admission
+    /// already, in their own form.
+    fn calls_webhooks(&self, change: AdmissionWrite<'_>, phase: Phase) -> bool {
         self.hooks.any(phase)
             && change.part != super::update::BINDING
-            && self.is_asked_about(change.request, change.served)
+            && self.has_webhooks(change.request, change.served)
     }
 
-    fn is_asked_about(&self, request: &Request, served: &Served) -> bool {
+    fn has_webhooks(&self, request: &Request, served: &Served) -> bool {
         (self.hooks.any(Phase::Mutating) || self.hooks.any(Phase::Validating))
             && !is_own(request)
             && !is_exempt(served)
     }
 }
 
-/// Whether the server writes in its own name.
+/// Whether this is the server's own write.
 fn is_own(request: &Request) -> bool {
     request.user.is_server()
 }
 
-/// Nobody could mend a webhook that refuses its own configuration.
+/// Webhook configurations are exempt: a webhook that refuses its own configuration could not be
+/// repaired.
 fn is_exempt(served: &Served) -> bool {
     Phase::ALL
         .iter()
         .any(|phase| *served.resource.bucket == *phase.bucket())
 }
 
-impl Change<'_> {
+impl AdmissionWrite<'_> {
     fn operation(&self) -> Operation {
         match self.old {
             None => Operation::Create,
@@ -170,12 +172,13 @@ impl Change<'_> {
     }
 }
 
-/// What the server gave a new object before it was shown to anybody. Webhooks that may change it do
-/// not see this, and do not change it; but they may name an object that only had a base.
+/// The fields that the server gave a new object before admission. Mutating webhooks do not see
+/// them, and cannot change them; but they may set the name of an object that only had a
+/// generateName.
 struct Identity(Option<Vec<(&'static str, Value, bool)>>);
 
 impl Identity {
-    fn lift(change: Change<'_>, new: &mut Value) -> Self {
+    fn lift(change: AdmissionWrite<'_>, new: &mut Value) -> Self {
         if change.old.is_some() {
             return Self(None);
         }

@@ -1,4 +1,4 @@
-//! Server-side apply: PATCH with what one manager wants, whether the object is there or not.
+//! Server-side apply: PATCH with the fields of one manager, whether the object exists or not.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::{
     Machine, Reply, Request, Served,
-    create::Booking,
+    create::FieldOwnership,
+    hidden_parts::HiddenParts,
     incoming::{check_place, nameless},
     metadata,
-    unseen::Unseen,
-    update::{Part, Proposal, asked_revision},
+    update::{ObjectPart, Proposal, requested_revision},
 };
 use crate::{
-    kinds::{Role, event::convert::name_owned},
+    kinds::{KindRole, event::convert::name_owned},
     patch::apply,
     status::{ApiError, Result},
     store::Object,
@@ -25,7 +25,7 @@ impl Machine {
         &self,
         request: &Request,
         served: &Arc<Served>,
-        part: Part,
+        part: ObjectPart,
     ) -> Result<Reply> {
         if !part.makes(served) {
             self.present(request, served).await?;
@@ -56,7 +56,7 @@ impl Machine {
         Ok(reply.with_warnings(warnings))
     }
 
-    /// An object that is not there is told before anything is said of what is applied to it.
+    /// A missing object is reported before any error of the configuration.
     pub(super) async fn present(&self, request: &Request, served: &Served) -> Result<()> {
         let path = request.target.path();
         if self
@@ -69,12 +69,13 @@ impl Machine {
         Err(served.not_found(&request.target.name))
     }
 
-    /// Creates the object if there is none. `None` if there is one, or was one first.
+    /// Creates the object if there is none. `None` if there is one, or a concurrent create was
+    /// first.
     async fn apply_new(
         &self,
         request: &Request,
         served: &Served,
-        part: Part,
+        part: ObjectPart,
         config: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Arc<Object>>> {
@@ -82,9 +83,9 @@ impl Machine {
         if !part.makes(served) || head.is_some_and(|head| head.object.is_some()) {
             return Ok(None);
         }
-        let booked = self.booked(request, served, part)?;
-        let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
-        let (mut value, unseen) = fit(served, part, config, applied.object)?;
+        let owned = self.owned_stamp(request, served, part)?;
+        let applied = apply::apply(served.schema(), None, config, &owned.stamp(), true)?;
+        let (mut value, hidden) = fit(served, part, config, applied.object)?;
         if !metadata::text(config, "uid").is_empty() {
             self.settle_head(served, &request.target.path()).await?;
             let uid = metadata::text(config, "uid");
@@ -103,12 +104,18 @@ impl Machine {
             return Err(nameless(&request.target.name));
         }
         check_place(request, served, &mut value)?;
-        asked_revision(config)?;
+        requested_revision(config)?;
         let inserted = self
-            .insert(request, served, value, Booking::Applied(unseen), warnings)
+            .insert(
+                request,
+                served,
+                value,
+                FieldOwnership::Applied(hidden),
+                warnings,
+            )
             .await;
         match inserted {
-            // Somebody created it meanwhile: go on as if it had been there.
+            // A concurrent create was first: go on as if the object had existed.
             Err(error) if error.reason == "AlreadyExists" => Ok(None),
             other => other.map(Some),
         }
@@ -118,51 +125,56 @@ impl Machine {
         &self,
         request: &Request,
         served: &Served,
-        part: Part,
+        part: ObjectPart,
         old: &Value,
         config: &Value,
     ) -> Result<Proposal> {
-        let booked = self.booked(request, served, part)?;
+        let owned = self.owned_stamp(request, served, part)?;
         let mut live = old.clone();
         served.from_storage(&mut live);
-        if served.role == Role::Event {
+        if served.role == KindRole::Event {
             name_owned(&mut live, Some(&served.api_version));
         }
         if served.is_custom() {
             apply::check_typed(served.schema(), &live)?;
         }
         let force = request.flag("force");
-        let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
-        let (mut value, unseen) = fit(served, part, config, applied.object)?;
+        let applied = apply::apply(served.schema(), Some(&live), config, &owned.stamp(), force)?;
+        let (mut value, hidden) = fit(served, part, config, applied.object)?;
         if metadata::text(&value, "name").is_empty() {
             return Err(nameless(&request.target.name));
         }
         check_place(request, served, &mut value)?;
         served.to_storage(&mut value);
-        if served.role == Role::Event {
+        if served.role == KindRole::Event {
             name_owned(&mut value, None);
         }
         Ok(Proposal {
             value,
-            booking: Booking::Applied(unseen),
+            ownership: FieldOwnership::Applied(hidden),
         })
     }
 }
 
-/// The merged object in the shape of its kind, and what was dropped of it.
-fn fit(served: &Served, part: Part, config: &Value, merged: Value) -> Result<(Value, Unseen)> {
+/// The merged object in the form of its kind, and what was dropped from it.
+fn fit(
+    served: &Served,
+    part: ObjectPart,
+    config: &Value,
+    merged: Value,
+) -> Result<(Value, HiddenParts)> {
     let mut value = merged;
     let applied = served.is_custom().then(|| value.clone());
     served
         .conform_merged(&mut value)
         .map_err(|why| unconvertible(served, config, &why))?;
     served.check_alias(&mut value)?;
-    let unseen = applied.map(|applied| Unseen::between(served, part, &applied, &value));
-    Ok((value, unseen.unwrap_or_default()))
+    let hidden = applied.map(|applied| HiddenParts::between(served, part, &applied, &value));
+    Ok((value, hidden.unwrap_or_default()))
 }
 
-/// The configuration, which must say what it is. Its fields are as they were sent: what they claim
-/// is read from them, and unknown ones are refused with their path.
+/// The configuration, which must have apiVersion and kind. Its fields are as they were sent: the
+/// claims are read from them, and unknown ones are refused with their path.
 pub(super) fn applied_config(
     request: &Request,
     kind: &str,
@@ -180,11 +192,11 @@ pub(super) fn applied_config(
         )));
     }
     let mode = request.field_validation()?;
-    warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);
+    warnings.extend(mode.check(&[], &payload.duplicates, kind, api_version)?);
     Ok(config)
 }
 
-/// 500, as the reference has it, for what cannot be read as the kind after it was applied.
+/// 500, as in kube-apiserver, for an object that does not fit its kind after the apply.
 fn unconvertible(served: &Served, config: &Value, why: &str) -> ApiError {
     let kind = format!("{}, Kind={}", shown_version(served), served.resource.kind);
     let (namespace, name) = (

@@ -1,4 +1,4 @@
-//! Create: POST, and the two verbs that create what they did not find.
+//! Create: POST, and the two verbs that create a missing object.
 
 use std::sync::Arc;
 
@@ -7,41 +7,41 @@ use serde_json::{Value, json};
 
 use super::{
     Machine, Reply, Request, Served,
-    admission::Change,
+    admission::AdmissionWrite,
     broken,
+    hidden_parts::HiddenParts,
     incoming::{Origin, shape},
     metadata,
     own::DryRun,
     request::{Verb, path},
-    unseen::Unseen,
-    update::{Part, check_change, is_untyped, merge, prepare},
+    update::{ObjectPart, check_change, is_untyped, merge, prepare},
 };
 use crate::{
-    kinds::{Moment, metadata::dedup_owners},
+    kinds::{WriteContext, metadata::dedup_owners},
     status::{ApiError, Problems, Result},
     store::{self, Expect, Object, Put},
 };
 
-/// How often a generated name is tried anew when it is taken.
-const NAME_ATTEMPTS: usize = 8;
+/// Attempts to generate a free name.
+const MAX_NAME_ATTEMPTS: usize = 8;
 
 /// Where the managed fields of a new object come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Booking {
-    /// The whole object is booked to the request's manager.
+pub(crate) enum FieldOwnership {
+    /// The whole object is recorded for the request's manager.
     Whole,
-    /// Whoever made the object has booked it already.
+    /// The caller has recorded them already.
     Done,
-    /// Server-side apply has booked it, and dropped this.
-    Applied(Unseen),
+    /// Server-side apply has recorded them, and dropped this.
+    Applied(HiddenParts),
 }
 
-impl Booking {
-    /// What the object holds beside what it shows.
-    pub(super) fn unseen(self) -> Unseen {
+impl FieldOwnership {
+    /// What the object has beside what it shows.
+    pub(super) fn hidden(self) -> HiddenParts {
         match self {
-            Self::Applied(unseen) => unseen,
-            Self::Whole | Self::Done => Unseen::default(),
+            Self::Applied(hidden) => hidden,
+            Self::Whole | Self::Done => HiddenParts::default(),
         }
     }
 }
@@ -53,7 +53,7 @@ impl Machine {
         let value = shape(request, served, payload, Origin::Body, &mut warnings)
             .map_err(|error| error.warned(&warnings))?;
         let object = self
-            .insert(request, served, value, Booking::Whole, &mut warnings)
+            .insert(request, served, value, FieldOwnership::Whole, &mut warnings)
             .await
             .map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
@@ -66,7 +66,7 @@ impl Machine {
         request: &Request,
         served: &Served,
         mut value: Value,
-        booking: Booking,
+        ownership: FieldOwnership,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
@@ -79,36 +79,36 @@ impl Machine {
         served.to_storage(&mut value);
         served.default(&mut value);
         let part = match request.target.subresource.as_deref() {
-            Some("status") => Part::Status,
-            _ => Part::Main,
+            Some("status") => ObjectPart::Status,
+            _ => ObjectPart::Main,
         };
-        let untyped = booking == Booking::Whole && is_untyped(served, &[&value]);
-        // Nobody is booked for a status that goes, but for whoever creates through the status: it
-        // goes after that.
-        if part == Part::Main {
+        let untyped = ownership == FieldOwnership::Whole && is_untyped(served, &[&value]);
+        // A status that is dropped has no owner, except when the object is created through its
+        // status subresource: then it is dropped later.
+        if part == ObjectPart::Main {
             served.drop_status(&mut value);
         }
         if untyped {
             metadata::of(&mut value).remove("managedFields");
-        } else if booking == Booking::Whole {
-            self.book(request, served, part, None, &mut value)?;
+        } else if ownership == FieldOwnership::Whole {
+            self.record_ownership(request, served, part, None, &mut value)?;
         }
         served.forget_empty_lists(&mut value);
         served.drop_status(&mut value);
-        let change = Change {
+        let change = AdmissionWrite {
             request,
             served,
             part,
             old: None,
         };
-        // What the server adds from here on is nobody's.
+        // What the server adds from here on has no owner.
         if self.mutate(change, &mut value, warnings).await? {
             served.drop_status(&mut value);
         }
         let generated = self.name(&mut value);
         self.check_grant(change, &value)?;
         if !admitted_first(change) {
-            self.judge(change, &mut value, warnings)?;
+            self.prepare_and_validate(change, &mut value, warnings)?;
         }
         self.check_may_create(request)?;
         let _held = self.settle(change, &mut value, warnings).await?;
@@ -125,17 +125,17 @@ impl Machine {
         }
         metadata::of(&mut value).remove("selfLink");
         let object = self.store_new(request, served, value, generated).await?;
-        object.hold_unseen(booking.unseen().mark);
+        object.set_hidden(ownership.hidden().mark);
         if served.is_namespace() {
-            self.move_in(&object.metadata().name).await;
+            self.create_standard_objects(&object.metadata().name).await;
         }
         Ok(object)
     }
 
-    /// Brings an object into the form in which its kind's rules judge it, and lets them.
-    pub(super) fn judge(
+    /// Brings an object into the form that its kind's rules validate, and validates it.
+    pub(super) fn prepare_and_validate(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         value: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
@@ -150,22 +150,22 @@ impl Machine {
         prepare(served, change.part, value, old);
         check_change(served, change.part, &change.request.target.name, value, old)?;
         served.settle_numbers(value);
-        if matches!(change.part, Part::Main | Part::Other("scale")) {
+        if matches!(change.part, ObjectPart::Main | ObjectPart::Other("scale")) {
             *warnings = merge(warnings, served.warnings(value, Some(old)));
         }
         Ok(())
     }
 
-    pub(super) fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> WriteContext {
         let mut seed = [0; 8];
         self.environment.entropy.fill(&mut seed);
-        Moment {
+        WriteContext {
             now: self.environment.clock.now(),
             seed: u64::from_le_bytes(seed),
         }
     }
 
-    /// Chooses a name if only a base was given. True if it did.
+    /// Generates a name if only generateName was given. True if it did.
     fn name(&self, value: &mut Value) -> bool {
         let base = metadata::text(value, "generateName").to_owned();
         if !metadata::text(value, "name").is_empty() || base.is_empty() {
@@ -189,7 +189,7 @@ impl Machine {
         {
             return self.taken(served, &place, value).await;
         }
-        // Whoever looks must not find one that was about to go.
+        // A client that looks must not find an object that was about to be removed.
         self.settle_head(served, &place).await?;
         pretended(Object::unstored(value))
     }
@@ -202,7 +202,7 @@ impl Machine {
         generated: bool,
     ) -> Result<Arc<Object>> {
         let bucket = &served.resource.bucket;
-        for _ in 0..NAME_ATTEMPTS {
+        for _ in 0..MAX_NAME_ATTEMPTS {
             let place = path(&request.target.namespace, metadata::text(&value, "name"));
             let now = self.environment.clock.now();
             let put = Put::Object(&value);
@@ -225,7 +225,7 @@ impl Machine {
         Err(not_generated(served.already_exists(name)))
     }
 
-    /// The name is taken; said only once whoever took it cannot lose it any more.
+    /// The error for a taken name; returned only once the object that has it is committed.
     async fn taken(&self, served: &Served, place: &str, value: &Value) -> Result<Arc<Object>> {
         self.settle_head(served, place).await?;
         let mut error = served.already_exists(metadata::text(value, "name"));
@@ -239,8 +239,8 @@ impl Machine {
         Err(error)
     }
 
-    /// Lets the kind's rules look at other objects. They see writes that are not committed yet, so
-    /// a refusal waits until these are.
+    /// Runs the kind's rules that read other objects. They see writes that are not committed yet,
+    /// so a refusal waits until these are.
     pub(super) async fn admit(
         &self,
         served: &Served,
@@ -263,7 +263,7 @@ impl Machine {
     }
 }
 
-/// What is said of a name that is taken to whoever also gave a base for one, used or not.
+/// The error for a taken name when generateName was given too, used or not.
 fn not_generated(mut error: ApiError) -> ApiError {
     let why = ", the server was not able to generate a unique name for the object";
     error.message.push_str(why);
@@ -271,15 +271,15 @@ fn not_generated(mut error: ApiError) -> ApiError {
     error
 }
 
-/// What a dry run answers, unless the object could not be stored.
+/// The result of a dry run, unless the object could not be stored.
 pub(super) fn pretended(object: Object) -> Result<Arc<Object>> {
     object.check_size().map_err(|error| broken(&error))?;
     Ok(Arc::new(object))
 }
 
-/// Whether the kind judges what it is handed out, so that its rules wait for that.
-pub(super) fn admitted_first(change: Change<'_>) -> bool {
-    change.part == Part::Main && change.served.traits().admitted_first
+/// Whether the kind validates what is allocated, so that its rules run after that.
+pub(super) fn admitted_first(change: AdmissionWrite<'_>) -> bool {
+    change.part == ObjectPart::Main && change.served.traits().admitted_first
 }
 
 fn check_new(served: &Served, value: &Value) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Delete: preconditions, grace, finalizers and what becomes of dependents.
+//! Delete: preconditions, grace periods, finalizers and propagation to dependents.
 
 mod options;
 
@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    Machine, Reply, Request, Served, Shown, broken, metadata, reply::finish, request::path,
+    Machine, ObjectForm, Reply, Request, Served, broken, metadata, reply::finish, request::path,
 };
 use crate::{
     environment::rfc3339,
@@ -18,33 +18,34 @@ use crate::{
 
 pub(crate) use options::{DeleteOptions, Propagation};
 
-/// Keeps an object until its dependents were orphaned.
+/// The finalizer that keeps an object until its dependents were orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
-/// Keeps an object until its blocking dependents are gone.
+/// The finalizer that keeps an object until its blocking dependents are removed.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-const ATTEMPTS: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 
-/// What a delete is going to do.
-enum Fate {
+/// The outcome that a delete is heading for.
+enum DeletePlan {
     /// Nothing keeps the object; this is its last state.
     Goes(Value),
     /// The object waits in this state.
     Waits(Value),
 }
 
-/// Who asks for a delete, with room for what they are warned of; the server itself asks nobody.
-type Asked<'a> = Option<(&'a Request, &'a mut Vec<String>)>;
+/// The request for a delete, with its warnings; `None` for the server's own deletes, which go
+/// through no admission.
+type DeleteRequest<'a> = Option<(&'a Request, &'a mut Vec<String>)>;
 
-/// What a delete did.
-pub(crate) enum Deleted {
-    /// The object is gone; this was its last state.
+/// The result of a delete.
+pub(crate) enum DeleteOutcome {
+    /// The object was removed; this was its last state.
     Gone(Arc<Object>),
     /// The object waits for its grace period or for finalizers.
     Waiting(Arc<Object>),
 }
 
-impl Deleted {
+impl DeleteOutcome {
     pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
             Self::Gone(object) | Self::Waiting(object) => object,
@@ -68,9 +69,9 @@ impl Machine {
                 &options,
             )
             .await?;
-        let waits = matches!(deleted, Deleted::Waiting(_));
+        let waits = matches!(deleted, DeleteOutcome::Waiting(_));
         let reply = if served.traits().delete_returns_object || waits {
-            // Who asks for its dependents to go is told that they have not yet.
+            // 202 for a client that wants the dependents removed, since they are not yet.
             let code = if waits && options.spares_nothing {
                 StatusCode::ACCEPTED
             } else {
@@ -89,7 +90,7 @@ impl Machine {
         request: &Request,
         served: &Arc<Served>,
     ) -> Result<Reply> {
-        // What is meant is looked at before how it is to go.
+        // The selectors are validated before the delete options.
         super::selection::Selection::of(request, served)?;
         let options = DeleteOptions::of(request)?;
         let listed = self.select(request, served).await?;
@@ -107,50 +108,50 @@ impl Machine {
                 )
                 .await
             {
-                // Somebody else removed it meanwhile, which is what was wanted.
+                // A concurrent delete removed it, which is what was wanted.
                 Err(error) if error.code == StatusCode::NOT_FOUND => {}
                 deleted => drop(deleted?),
             }
         }
         let mut request = request.clone();
-        request.presentation.shown = Shown::Whole;
+        request.presentation.shown = ObjectForm::Whole;
         let body = self.render(&request, served, listed)?;
         Ok(finish(&request, StatusCode::OK, body)?.with_warnings(warnings))
     }
 
-    /// Deletes one object in the server's own name, now or as soon as everybody has let go of it.
-    /// No webhook is asked: what is removed here follows from a delete of which they were.
+    /// Deletes one object in the server's own name, now or as soon as its finalizers are removed.
+    /// No webhook is called: the delete follows from another one for which they were.
     pub(crate) async fn remove(
         &self,
         served: &Arc<Served>,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
-    ) -> Result<Deleted> {
+    ) -> Result<DeleteOutcome> {
         self.remove_for(&mut None, served, namespace, name, options)
             .await
     }
 
-    /// Deletes one object for a request, if there is one, with room for what it is warned of.
+    /// Deletes one object for a request, if there is one, with its warnings.
     async fn remove_for(
         &self,
-        asked: &mut Asked<'_>,
+        asked: &mut DeleteRequest<'_>,
         served: &Arc<Served>,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
-    ) -> Result<Deleted> {
+    ) -> Result<DeleteOutcome> {
         let place = path(namespace, name);
         let mut marked: Option<Arc<Object>> = None;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let head = self.head(served, &place);
             if let Some(head) = &head {
                 self.settled(head.revision).await?;
             }
             let live = head.and_then(|head| head.object);
-            // Whoever looks after it removed it as soon as it was seen to go: that was this delete.
+            // A controller removed it as soon as it was marked: that completed this delete.
             if let Some(ended) = marked.take_if(|ended| !is_same(ended, live.as_deref())) {
-                return Ok(Deleted::Gone(ended));
+                return Ok(DeleteOutcome::Gone(ended));
             }
             let live = live.ok_or_else(|| served.not_found(name))?;
             let tried = self.try_remove(asked, &mut marked, served, &place, &live, options);
@@ -161,16 +162,16 @@ impl Machine {
         Err(served.stale(name))
     }
 
-    /// `None` if somebody was faster; what was seen to go by then is `marked`.
+    /// `None` if a concurrent write was first; the state that was marked by then is `marked`.
     async fn try_remove(
         &self,
-        asked: &mut Asked<'_>,
+        asked: &mut DeleteRequest<'_>,
         marked: &mut Option<Arc<Object>>,
         served: &Arc<Served>,
         place: &str,
         live: &Arc<Object>,
         options: &DeleteOptions,
-    ) -> Result<Option<Deleted>> {
+    ) -> Result<Option<DeleteOutcome>> {
         let old = live.value();
         options.check(served, &old, live.revision())?;
         served.may_delete(&old)?;
@@ -180,13 +181,13 @@ impl Machine {
         let fate = self.fate(served, &old, options);
         if options.dry_run {
             return Ok(Some(match fate {
-                Fate::Goes(last) => Deleted::Gone(pretended(&last, live)),
-                Fate::Waits(new) => Deleted::Waiting(pretended(&new, live)),
+                DeletePlan::Goes(last) => DeleteOutcome::Gone(pretended(&last, live)),
+                DeletePlan::Waits(new) => DeleteOutcome::Waiting(pretended(&new, live)),
             }));
         }
         match fate {
-            Fate::Goes(last) => {
-                // Whoever has a grace period is seen to end before it is gone.
+            DeletePlan::Goes(last) => {
+                // An object with a grace period is shown as terminating before it is removed.
                 if served.traits().grace.is_none() || last == old {
                     return self.take_away(served, place, live, &last).await;
                 }
@@ -196,17 +197,17 @@ impl Machine {
                     None => Ok(None),
                 }
             }
-            Fate::Waits(new) if new == old && live.unseen() == 0 => {
-                Ok(Some(Deleted::Waiting(live.clone())))
+            DeletePlan::Waits(new) if new == old && live.hidden() == 0 => {
+                Ok(Some(DeleteOutcome::Waiting(live.clone())))
             }
-            Fate::Waits(new) => Ok(self
+            DeletePlan::Waits(new) => Ok(self
                 .put(served, place, live, &new)
                 .await?
-                .map(Deleted::Waiting)),
+                .map(DeleteOutcome::Waiting)),
         }
     }
 
-    /// Shows an object as it is about to go. `None` if somebody was faster.
+    /// Marks an object as terminating. `None` if a concurrent write was first.
     async fn mark(
         &self,
         served: &Served,
@@ -225,14 +226,14 @@ impl Machine {
         }
     }
 
-    /// Removes an object that nothing keeps. `None` if somebody was faster.
+    /// Removes an object that nothing keeps. `None` if a concurrent write was first.
     async fn take_away(
         &self,
         served: &Served,
         place: &str,
         live: &Object,
         last: &Value,
-    ) -> Result<Option<Deleted>> {
+    ) -> Result<Option<DeleteOutcome>> {
         let now = self.environment.clock.now();
         let expect = Expect::Revision(live.revision());
         match self
@@ -240,13 +241,13 @@ impl Machine {
             .write(&served.resource.bucket, place, expect, Put::Gone(last), now)
             .await?
         {
-            Ok(object) => Ok(Some(Deleted::Gone(object))),
+            Ok(object) => Ok(Some(DeleteOutcome::Gone(object))),
             Err(store::Error::Conflict) => Ok(None),
             Err(error) => Err(broken(&error)),
         }
     }
 
-    fn fate(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Fate {
+    fn fate(&self, served: &Served, old: &Value, options: &DeleteOptions) -> DeletePlan {
         let pending = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
         let graceful = served.traits().grace.is_some() && metadata::is_deleting(old);
         if let Some(pending) = pending.filter(|seconds| *seconds > 0 && graceful) {
@@ -257,15 +258,15 @@ impl Machine {
         options.set_finalizers(served, &mut new);
         let grace = served.traits().grace.map(|grace| grace(old, options.grace));
         let stays = grace > Some(0) || is_kept(served, &new);
-        // Whoever has a grace period is told of its end, even when it had no time at all.
+        // An object with a grace period gets a deletion timestamp, even when the period is zero.
         if !metadata::is_deleting(old) && (stays || grace.is_some()) {
             self.set_deadline(served, &mut new, grace.unwrap_or(0));
             served.without_grace(&mut new, old);
         }
         if stays {
-            Fate::Waits(new)
+            DeletePlan::Waits(new)
         } else {
-            Fate::Goes(new)
+            DeletePlan::Goes(new)
         }
     }
 
@@ -276,7 +277,7 @@ impl Machine {
             .unwrap_or(now);
         let fields = metadata::of(value);
         fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
-        // A namespace ends when it is empty, and not after some time.
+        // A namespace is removed when it is empty, and not after a time.
         if !served.is_namespace() {
             fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
         }
@@ -284,12 +285,12 @@ impl Machine {
     }
 }
 
-/// What a further delete does to an object in its grace period: it may only have less time,
-/// counted from the first delete.
-fn shortened(served: &Served, old: &Value, options: &DeleteOptions, pending: i64) -> Fate {
+/// A repeated delete of an object in its grace period: it may only shorten the time, counted from
+/// the first delete.
+fn shortened(served: &Served, old: &Value, options: &DeleteOptions, pending: i64) -> DeletePlan {
     let mut new = old.clone();
     let Some(grace) = options.grace.filter(|grace| *grace < pending) else {
-        return Fate::Waits(new);
+        return DeletePlan::Waits(new);
     };
     let until = metadata::text(old, "deletionTimestamp").parse::<jiff::Timestamp>();
     let earlier = jiff::SignedDuration::from_secs(pending - grace);
@@ -299,9 +300,9 @@ fn shortened(served: &Served, old: &Value, options: &DeleteOptions, pending: i64
     metadata::of(&mut new).insert("deletionGracePeriodSeconds".into(), json!(grace));
     options.set_finalizers(served, &mut new);
     if grace > 0 || is_kept(served, &new) {
-        Fate::Waits(new)
+        DeletePlan::Waits(new)
     } else {
-        Fate::Goes(new)
+        DeletePlan::Goes(new)
     }
 }
 
@@ -338,7 +339,7 @@ pub(super) fn precondition(served: &Served, name: &str, why: &str) -> ApiError {
     ApiError::conflict(&resource.group, &resource.kind, name, why)
 }
 
-/// Whether an object is still there, and not another under its name.
+/// Whether an object still exists, and is not another under its name.
 fn is_same(object: &Object, live: Option<&Object>) -> bool {
     live.is_some_and(|live| live.metadata().uid == object.metadata().uid)
 }

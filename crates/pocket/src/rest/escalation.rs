@@ -1,20 +1,23 @@
-//! Nobody gives away what they do not have: checks on writes of roles and bindings, and on writes
-//! that create what they did not find.
+//! Privilege escalation checks on writes of roles and bindings, and on writes that create a missing
+//! object. A user may only grant permissions that they hold themselves.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Machine, Request, Served, Verb, admission::Change};
+use super::{Machine, Request, Served, Verb, admission::AdmissionWrite};
 use crate::{
-    access::{self, Attributes, RoleRef, What, Who, are_vast, full_authority, rules_of, uncovered},
+    access::{
+        self, AccessTarget, Attributes, Requester, RoleRef, are_too_many, full_authority, rules_of,
+        uncovered,
+    },
     status::{ApiError, Problems, Result},
 };
 
-/// Said of a role that is too large to tell whether somebody holds all of it.
-const VAST: &str = "the combinations of verbs, groups, resources and names are too many to compare with those held";
+/// The error for a role that is too large to compare.
+const TOO_MANY_RULES: &str = "the combinations of verbs, groups, resources and names are too many to compare with those held";
 
 impl Machine {
-    /// Refuses a PUT or an apply that would create an object of one who may not create it.
+    /// Refuses a PUT or an apply that would create an object, if the user may not create it.
     pub(super) fn check_may_create(&self, request: &Request) -> Result<()> {
         if request.verb == Verb::Create {
             return Ok(());
@@ -26,9 +29,9 @@ impl Machine {
         Err(create.forbidden(&self.access.decide(&create).reason))
     }
 
-    /// Refuses a role or a binding that gives away more than its writer has.
-    pub(super) fn check_grant(&self, change: Change<'_>, new: &Value) -> Result<()> {
-        let Change {
+    /// Refuses a role or a binding that grants more than its writer holds.
+    pub(super) fn check_grant(&self, change: AdmissionWrite<'_>, new: &Value) -> Result<()> {
+        let AdmissionWrite {
             request,
             served,
             old,
@@ -38,7 +41,7 @@ impl Machine {
         if served.resource.group != access::GROUP || who.is_master() {
             return Ok(());
         }
-        // Whoever takes leave of an object, or cleans up after its owner, gives nothing away.
+        // Removing finalizers or owner references grants nothing.
         if old.is_some_and(|old| only_for_garbage_collection(new, old)) {
             return Ok(());
         }
@@ -63,9 +66,9 @@ impl Machine {
         let held = self.access.held(who, &request.target.namespace);
         let name = name_of(new);
         let rules = rules_of(&new["rules"]);
-        if are_vast(&rules) {
+        if are_too_many(&rules) {
             let mut problems = Problems::new();
-            problems.forbidden("rules", VAST);
+            problems.forbidden("rules", TOO_MANY_RULES);
             return served.refuse(name, &problems);
         }
         if let Some(why) = held.escalation(who, &rules) {
@@ -85,7 +88,7 @@ impl Machine {
         let plural = match &*role.kind {
             "ClusterRole" => "clusterroles",
             "Role" => "roles",
-            // Validation says which there are.
+            // Validation refuses other kinds.
             _ => return Ok(()),
         };
         let who = request.user.who();
@@ -96,11 +99,11 @@ impl Machine {
         {
             return Ok(());
         }
-        // Other servers name the binding's resource here, with the role's name.
+        // kube-apiserver names the binding's resource here, with the role's name.
         let rules = self.access.rules_of(&role, namespace);
         let rules = rules.ok_or_else(|| served.not_found(&role.name))?;
-        if are_vast(&rules) {
-            return Err(refusal(served, name_of(new), VAST));
+        if are_too_many(&rules) {
+            return Err(refusal(served, name_of(new), TOO_MANY_RULES));
         }
         let held = self.access.held(who, namespace);
         match held.escalation(who, &rules) {
@@ -110,9 +113,9 @@ impl Machine {
     }
 }
 
-/// Whether `who` may bind a role without having what it gives.
+/// Whether `who` may bind a role without holding its permissions.
 fn binding<'a>(
-    who: Who<'a>,
+    who: Requester<'a>,
     resource: &'a str,
     name: &'a str,
     namespace: &'a str,
@@ -120,7 +123,7 @@ fn binding<'a>(
     Attributes {
         who,
         verb: "bind",
-        what: What::Resource {
+        what: AccessTarget::Resource {
             group: access::GROUP,
             resource,
             subresource: "",
@@ -138,7 +141,7 @@ fn name_of(value: &Value) -> &str {
     value["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Whether nothing changes but what garbage collection looks at.
+/// Whether only finalizers and owner references change.
 fn only_for_garbage_collection(new: &Value, old: &Value) -> bool {
     let rest = |value: &Value| {
         let mut value = value.clone();

@@ -1,4 +1,4 @@
-//! From a body to an object that may be stored: right kind, right place, known fields only.
+//! From a body to an object that may be stored: right kind, namespace and name, known fields only.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,22 @@ use crate::{
     status::{ApiError, Problems, Result},
 };
 
-/// A body as it was read: the value, and what JSON cannot say of it.
+/// A decoded body.
 #[derive(Debug, Clone, Default)]
 pub struct Payload {
-    /// The value.
     pub value: Value,
-    /// Paths of fields that were given twice; the last one counts.
+    /// Paths of fields that occurred twice; the last one counts.
     pub duplicates: Vec<String>,
-    /// Why a patch could not be read. Said only once there is something to change.
+    /// Why a patch could not be decoded. Reported only when the object exists.
     pub problem: Option<String>,
 }
 
-/// How an object came to be, which decides how it is refused.
+/// The origin of an object, which decides how it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The client sent it.
     Body,
-    /// A patch made it from what is stored.
+    /// A patch made it from the stored object.
     Patch,
 }
 
@@ -39,7 +38,7 @@ impl Request {
         }
     }
 
-    /// What is done about fields that are unknown or written twice.
+    /// How unknown and duplicate fields are treated.
     pub(crate) fn field_validation(&self) -> Result<FieldValidation> {
         let word = self.parameter("fieldValidation");
         FieldValidation::parse(word).ok_or_else(|| {
@@ -51,8 +50,8 @@ impl Request {
     }
 }
 
-/// Checks that `value` is an object of this kind for this URL and brings it into shape.
-/// Texts for `Warning` headers are added to `warnings`.
+/// Checks that `value` is an object of this kind for this URL and normalizes it. Texts for
+/// `Warning` headers are added to `warnings`.
 pub(super) fn shape(
     request: &Request,
     served: &Served,
@@ -65,8 +64,8 @@ pub(super) fn shape(
         duplicates,
         ..
     } = payload;
-    // What a custom object is is looked at after its metadata was read, and its kind with what is
-    // wrong with it otherwise.
+    // The version of a custom object is checked after its metadata was read, and its kind with its
+    // other errors.
     let late = served.is_custom() && origin == Origin::Body && value.is_object();
     if !late {
         check_kind(served, &mut value)?;
@@ -80,7 +79,7 @@ pub(super) fn shape(
                 .conform(&mut value)
                 .map_err(|error| renamed(served, &given, error))?;
             let (kind, api_version) = (&served.resource.kind, &served.api_version);
-            mode.judge(&unknown, &duplicates, kind, api_version)?
+            mode.check(&unknown, &duplicates, kind, api_version)?
         }
         Origin::Patch => {
             let strategic = request.content_type.contains("strategic");
@@ -90,7 +89,7 @@ pub(super) fn shape(
             } else {
                 served.conform_patched(&mut value)?
             };
-            mode.judge_patch(&unknown, &duplicates)?
+            mode.check_patch(&unknown, &duplicates)?
         }
     });
     if foreign {
@@ -102,7 +101,7 @@ pub(super) fn shape(
     Ok(value)
 }
 
-/// Kind and version as a body gives them.
+/// Kind and version in a body.
 fn called(served: &Served, value: &Value) -> String {
     let kind = value["kind"].as_str().unwrap_or(&served.resource.kind);
     let version = value["apiVersion"].as_str().unwrap_or(&served.api_version);
@@ -110,7 +109,7 @@ fn called(served: &Served, value: &Value) -> String {
     format!("{kind} in version {version:?} cannot")
 }
 
-/// A refusal of a body that calls itself something else says what it calls itself.
+/// An error of a body with another kind names that kind.
 fn renamed(served: &Served, given: &str, mut error: ApiError) -> ApiError {
     let kind = &served.resource.kind;
     let expected = format!("{kind} in version {:?} cannot", served.version);
@@ -120,7 +119,7 @@ fn renamed(served: &Served, given: &str, mut error: ApiError) -> ApiError {
     error
 }
 
-/// The version of a custom object must be that of the URL, and said.
+/// The version of a custom object must be present and match the URL.
 fn check_version(served: &Served, value: &Value) -> Result<()> {
     let given = value["apiVersion"].as_str().unwrap_or_default();
     if given == served.api_version {
@@ -132,7 +131,7 @@ fn check_version(served: &Served, value: &Value) -> Result<()> {
     )))
 }
 
-/// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.
+/// `apiVersion` and `kind` must match the URL; absent ones are filled in.
 fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
@@ -175,7 +174,7 @@ fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// 400 for a body of a kind that nobody has heard of.
+/// 400 for a body of an unknown kind.
 pub(super) fn unhandled(
     (group_of_expected, expected): (&str, &str),
     kind: &str,
@@ -183,7 +182,7 @@ pub(super) fn unhandled(
 ) -> ApiError {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    // A kind that is known is converted, which fails.
+    // A known kind is converted, which fails.
     let why = if crate::schema::of_kind(group, version, kind).is_some() {
         let package = match group_of_expected.split('.').next() {
             None | Some("" | "events") => "core",
@@ -198,14 +197,14 @@ pub(super) fn unhandled(
     ))
 }
 
-/// What is said of a kind that nobody has heard of.
+/// The error for an unknown kind.
 pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
     )
 }
 
-/// Namespace and name of the body must agree with the URL.
+/// Namespace and name of the body must match the URL.
 pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
     let target = &request.target;
     if !served.resource.namespaced && value["metadata"].is_object() {
@@ -234,7 +233,7 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     Ok(())
 }
 
-/// 400 for an object that does not say what it is called.
+/// 400 for an object without a name.
 pub(super) fn nameless(name: &str) -> ApiError {
     ApiError::bad_request(format!(
         "the name of the object ({name} based on URL) was undeterminable: name must be provided"

@@ -1,4 +1,4 @@
-//! Lists: pages of a snapshot, selectors, and the rules about revisions.
+//! Lists: pages of a snapshot, selectors, and the semantics of resource versions.
 
 mod items;
 
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 
 use super::{
     Machine, Reply, ReplyBody, Request, Served, Verb,
-    bulk::MANY,
+    bulk::BULK_THRESHOLD,
     reply::{JSON, finish},
     request::option_error,
 };
 use crate::{
     rest::selection::Selection,
     status::{ApiError, Problems, Result},
-    store::{self, Object, Page, Range},
+    store::{self, KeyRange, Object, Page},
 };
 
 use items::Items;
 
-/// How long a request for a revision that has not happened yet is held.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a request for a future revision waits.
+const FUTURE_REVISION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where the next page begins. The shape is the one clients know from other servers.
+/// A continue token: where the next page begins. The format is that of kube-apiserver.
 #[derive(Debug, Serialize, Deserialize)]
 struct Continue {
     v: String,
@@ -38,16 +38,16 @@ struct Continue {
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
-/// At which revision a list is read.
+/// The revision at which a list is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum ReadRevision {
     Newest,
     NotOlderThan(u64),
     Exactly(u64),
 }
 
 /// One page of a list after selection.
-pub(crate) struct Listed {
+pub(crate) struct ListPage {
     pub(crate) revision: u64,
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) next: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Listed {
 
 impl Machine {
     pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        // What cannot be read is said before what may not be asked.
+        // Malformed parameters are reported before invalid combinations.
         request.number("limit")?;
         request.number("timeoutSeconds")?;
         Selection::check_form(request)?;
@@ -69,8 +69,8 @@ impl Machine {
             return Err(option_error("list", &problems));
         }
         let listed = self.select(request, served).await?;
-        // YAML is made from the whole, so there is nothing to send before it is there.
-        if listed.objects.len() < MANY || request.presentation.yaml {
+        // YAML is rendered from the whole list, so it cannot be streamed.
+        if listed.objects.len() < BULK_THRESHOLD || request.presentation.yaml {
             let body = self.render(request, served, listed)?;
             return finish(request, StatusCode::OK, body);
         }
@@ -83,12 +83,12 @@ impl Machine {
         })
     }
 
-    /// The objects a list request is about.
-    pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<Listed> {
+    /// The objects of a list request.
+    pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<ListPage> {
         let limit = request
             .number("limit")?
             .and_then(|n| usize::try_from(n).ok())
-            // Whoever is content with any state gets all of it.
+            // A request for any revision gets the whole list, without pages.
             .filter(|&n| n > 0 && request.parameter("resourceVersion") != Some("0"));
         check_matching(request)?;
         let selection = Selection::of(request, served)?;
@@ -96,27 +96,27 @@ impl Machine {
             .parameter("continue")
             .map(decode_token)
             .transpose()?;
-        // One object by its name has no pages, unless somebody is in the middle of them.
+        // A single object by its name has no pages, unless the request continues a list.
         let alone =
             token.is_none() && request.verb != Verb::DeleteCollection && selection.is_one(served);
         let at = revision_rule(request, token.as_ref(), limit.is_some() && !alone)?;
         let revision = match at {
-            At::Newest => None,
-            At::NotOlderThan(revision) => {
+            ReadRevision::Newest => None,
+            ReadRevision::NotOlderThan(revision) => {
                 self.not_older_than(revision).await?;
                 None
             }
-            At::Exactly(revision) => {
+            ReadRevision::Exactly(revision) => {
                 self.not_older_than(revision).await?;
                 Some(revision)
             }
         };
-        let range = Range {
+        let range = KeyRange {
             namespace: &request.target.namespace,
             after: token
                 .as_ref()
                 .map(|token| token.start.trim_end_matches('\0')),
-            // With a selector nobody knows how many must be looked at.
+            // With a selector the number of objects to read is unknown.
             limit: limit.filter(|_| selection.is_everything()),
         };
         let bucket = &served.resource.bucket;
@@ -132,17 +132,17 @@ impl Machine {
         &self,
         request: &Request,
         served: &Arc<Served>,
-        listed: Listed,
+        listed: ListPage,
     ) -> Result<Bytes> {
         Ok(Items::new(self, request, served, listed)?.whole())
     }
 
-    /// Waits a little for a revision that has not happened yet, then refuses.
+    /// Waits a little for a future revision, then refuses.
     pub(crate) async fn not_older_than(&self, revision: u64) -> Result<()> {
         if self.view.revision() >= revision {
             return Ok(());
         }
-        let patience = self.environment.clock.sleep(PATIENCE);
+        let patience = self.environment.clock.sleep(FUTURE_REVISION_TIMEOUT);
         let shown = self.view.shows(revision);
         tokio::select! {
             biased;
@@ -152,8 +152,8 @@ impl Machine {
     }
 }
 
-impl Listed {
-    /// Whole lists of custom objects have a token even when it is empty.
+impl ListPage {
+    /// Whole lists of custom objects have a continue token even when it is empty.
     fn metadata(&self, always_continues: bool) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(token) = &self.next {
@@ -168,14 +168,14 @@ impl Listed {
     }
 }
 
-/// Keeps what was selected, up to the limit.
+/// Keeps the selected objects, up to the limit.
 fn cut(
     served: &Served,
     page: Page,
     selection: &Selection,
     limit: Option<usize>,
     alone: bool,
-) -> Listed {
+) -> ListPage {
     let mut objects = Vec::new();
     let mut last = None;
     let mut rest = page.objects.into_iter();
@@ -190,7 +190,8 @@ fn cut(
             }
         }
     }
-    // Whether what remains would be selected is not looked at; one object by its name has no rest.
+    // The remaining objects are counted without the selector; a single object by its name has no
+    // rest.
     let remaining = if full && !alone {
         rest.len() + page.remaining
     } else {
@@ -199,7 +200,7 @@ fn cut(
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));
-    Listed {
+    ListPage {
         revision: page.revision,
         objects,
         remaining: (next.is_some() && selection.is_everything()).then_some(remaining),
@@ -209,7 +210,7 @@ fn cut(
 
 const MATCH: &str = "resourceVersionMatch";
 
-/// Refuses a rule about revisions that contradicts the other options.
+/// Refuses a `resourceVersionMatch` that contradicts the other parameters.
 fn check_matching(request: &Request) -> Result<()> {
     let Some(matching) = request.parameter(MATCH) else {
         return Ok(());
@@ -237,22 +238,26 @@ fn check_matching(request: &Request) -> Result<()> {
     Err(option_error("list", &problems))
 }
 
-fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> Result<At> {
+fn revision_rule(
+    request: &Request,
+    token: Option<&Continue>,
+    limited: bool,
+) -> Result<ReadRevision> {
     let given = request.parameter("resourceVersion");
     if let Some(token) = token {
         if given.is_some_and(|rv| rv != "0") {
             let message = "specifying resource version is not allowed when using continue";
             return Err(ApiError::bad_request(message));
         }
-        return Ok(At::Exactly(token.rv));
+        return Ok(ReadRevision::Exactly(token.rv));
     }
     Ok(
         match (request.parameter(MATCH), request.revision("list")?) {
-            (Some("Exact"), Some(revision)) => At::Exactly(revision),
-            // Pages of a state that was named are pages of that state.
-            (None, Some(revision)) if limited => At::Exactly(revision),
-            (_, Some(revision)) => At::NotOlderThan(revision),
-            (_, None) => At::Newest,
+            (Some("Exact"), Some(revision)) => ReadRevision::Exactly(revision),
+            // Pages of a given revision are pages of exactly that revision.
+            (None, Some(revision)) if limited => ReadRevision::Exactly(revision),
+            (_, Some(revision)) => ReadRevision::NotOlderThan(revision),
+            (_, None) => ReadRevision::Newest,
         },
     )
 }
@@ -285,7 +290,8 @@ fn decode_token(text: &str) -> Result<Continue> {
     serde_json::from_value(read).map_err(|_| bad("it has no start"))
 }
 
-/// 410 for a snapshot that is gone; a token is renewed so that the client may go on inconsistently.
+/// 410 for a compacted snapshot; the token is renewed so that the client may continue with an
+/// inconsistent list.
 fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiError {
     match error {
         store::Error::Compacted { .. } => match token {
@@ -306,7 +312,7 @@ fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiEr
     }
 }
 
-/// 504 for a revision that has not happened.
+/// 504 for a future revision.
 fn too_new(asked: u64, newest: u64) -> ApiError {
     let message = format!("Timeout: Too large resource version: {asked}, current: {newest}");
     let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).caused_by(

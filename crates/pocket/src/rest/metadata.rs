@@ -1,4 +1,4 @@
-//! The fields of `metadata` that belong to the server.
+//! The fields of `metadata` that the server owns.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use super::{Machine, Request, Served, Verb};
 
 /// Characters of generated name suffixes: no vowels, so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX: usize = 5;
-const LONGEST_BASE: usize = 58;
+const SUFFIX_LENGTH: usize = 5;
+const MAX_BASE_LENGTH: usize = 58;
 
-/// Fields of a new object that the server chooses, whatever the client sends.
+/// Fields of a new object that the server sets, whatever the client sends.
 const CHOSEN: [&str; 6] = [
     "uid",
     "resourceVersion",
@@ -44,7 +44,7 @@ pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Whether a delete was accepted.
+/// Whether the object has a deletion timestamp.
 pub(crate) fn is_deleting(value: &Value) -> bool {
     value["metadata"]["deletionTimestamp"].is_string()
 }
@@ -59,15 +59,15 @@ pub(crate) fn finalizers(value: &Value) -> Vec<&str> {
 }
 
 impl Machine {
-    /// Gives a new object its identity.
+    /// Gives a new object its uid, timestamps and namespace.
     pub(crate) fn stamp(&self, served: &Served, request: &Request, value: &mut Value) {
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
-        // Whoever creates by an update or an apply is believed more.
+        // A create by an update or an apply keeps more of the client's metadata.
         let created = request.verb == Verb::Create;
         for field in CHOSEN {
-            // Kinds that count nothing keep what they are told.
+            // Kinds without generations keep what the client sent.
             let kept =
                 field == "generation" && !generation || field.starts_with("deletion") && !created;
             if !kept {
@@ -94,9 +94,9 @@ impl Machine {
 
     /// A name for an object that has only `generateName`.
     pub(crate) fn generate_name(&self, base: &str) -> String {
-        let mut bytes = [0; SUFFIX];
+        let mut bytes = [0; SUFFIX_LENGTH];
         self.environment.entropy.fill(&mut bytes);
-        let base: String = base.chars().take(LONGEST_BASE).collect();
+        let base: String = base.chars().take(MAX_BASE_LENGTH).collect();
         let suffix = bytes
             .iter()
             .map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]));
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// Carries the server's fields over from the stored object.
+/// Copies the server's fields from the stored object.
 pub(crate) fn carry_over(new: &mut Value, old: &Value) {
     let old = &old["metadata"];
     let metadata = of(new);
@@ -121,7 +121,7 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// Nobody takes a deletion back. Whoever tries is booked as the owner of what was tried.
+/// A deletion cannot be undone. The attempt is still recorded in managedFields.
 pub(crate) fn keep_deleting(new: &mut Value, old: &Value) {
     let old = &old["metadata"];
     if let Some(time) = old.get("deletionTimestamp") {
@@ -135,21 +135,21 @@ pub(crate) fn keep_deleting(new: &mut Value, old: &Value) {
     }
 }
 
-/// Counts the beginning of a removal, on kinds that count anything.
+/// Increments the generation on deletion, for kinds that have one.
 pub(crate) fn count_removal(value: &mut Value) {
     if value["metadata"]["generation"].as_i64() > Some(0) {
         bump_generation(value);
     }
 }
 
-/// Counts a change of the wanted state.
+/// Increments the generation.
 pub(crate) fn bump_generation(value: &mut Value) {
     let next = value["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
     of(value).insert("generation".into(), json!(next));
 }
 
-/// Counts a change of the wanted state that is not shown, unless one was counted that is.
-pub(crate) fn count_unseen(new: &mut Value, old: &Value) {
+/// Increments the generation for a change that is not shown, unless a visible change did.
+pub(crate) fn count_hidden(new: &mut Value, old: &Value) {
     if new["metadata"]["generation"] == old["metadata"]["generation"] {
         bump_generation(new);
     }
@@ -170,7 +170,7 @@ pub(crate) fn wanted_state_differs(new: &Value, old: &Value, has_status: bool) -
             .any(|(key, value)| !aside(key) && old.get(key) != Some(value))
 }
 
-/// Whether the annotations differ; none are as good as an empty map of them.
+/// Whether the annotations differ; absent ones equal an empty map.
 pub(crate) fn annotations_differ(new: &Value, old: &Value) -> bool {
     let [new, old] = [new, old].map(|value| value["metadata"]["annotations"].as_object());
     let count = |fields: Option<&Map<String, Value>>| fields.map_or(0, Map::len);

@@ -1,4 +1,4 @@
-//! Namespaces as every other kind meets them: a home that must exist and must not be going.
+//! The namespace of a new object: it must exist and must not be terminating.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -10,13 +10,14 @@ use crate::{
 };
 
 impl Machine {
-    /// Refuses a new object in a namespace that is missing or going.
+    /// Refuses a new object in a missing or terminating namespace.
     pub(super) async fn check_namespace(&self, request: &Request, served: &Served) -> Result<()> {
         if !served.resource.namespaced {
             return Ok(());
         }
         let namespace = &request.target.namespace;
-        // The newest state counts, not a lagging view: a namespace that is going takes no more.
+        // The newest state counts, not a lagging view: a terminating namespace accepts no more
+        // objects.
         let head = self.view.store().head(NAMESPACES, namespace);
         if let Some(head) = &head {
             self.settled(head.revision).await?;

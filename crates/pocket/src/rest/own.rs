@@ -1,4 +1,4 @@
-//! What the server does in its own name: follow-ups of writes, and objects it makes itself.
+//! The server's own writes: follow-ups of writes, and objects it creates itself.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Machine, Presentation, Request, Served, Target, User, Verb, broken, create::Booking, metadata,
-    registry::is_established,
+    Machine, Presentation, Request, Served, Target, User, Verb, broken, create::FieldOwnership,
+    metadata, registry::is_established,
 };
 use crate::{
     crd,
     environment::BoxFuture,
-    kinds::{self, Cluster, DEFINITIONS, Role, Settings},
+    kinds::{self, Cluster, DEFINITIONS, KindRole, Settings},
     status::Result,
     store::{self, Expect, Object, Put},
 };
@@ -21,7 +21,7 @@ use crate::{
 const SELF: &str = "kube-apiserver";
 
 impl Machine {
-    /// Creates an object in the server's own name; one that is there already is left as it is.
+    /// Creates an object in the server's own name; an existing one is left as it is.
     pub(crate) async fn create_own(
         &self,
         bucket: &str,
@@ -32,7 +32,13 @@ impl Machine {
         let value = typed(&served, value);
         let request = own_request(&served, Verb::Create, namespace, "");
         match self
-            .insert(&request, &served, value, Booking::Whole, &mut Vec::new())
+            .insert(
+                &request,
+                &served,
+                value,
+                FieldOwnership::Whole,
+                &mut Vec::new(),
+            )
             .await
         {
             Err(error) if error.code == StatusCode::CONFLICT => Ok(()),
@@ -41,44 +47,45 @@ impl Machine {
         }
     }
 
-    /// What is stored in a bucket.
+    /// The resource that is stored in a bucket.
     pub(super) fn stored_in(&self, bucket: &str) -> Result<Arc<Served>> {
         self.registry
             .by_bucket(bucket)
             .ok_or_else(super::registry::missing)
     }
 
-    /// Furnishes a new namespace before its creator is answered, so that a pod may follow at once.
-    pub(super) fn move_in(&self, namespace: &str) -> BoxFuture<()> {
-        // Not through the caller's view: what happens to the caller's writes is not meant for ours.
+    /// Creates the standard objects of a new namespace before the create is answered, so that the
+    /// client can create a pod at once.
+    pub(super) fn create_standard_objects(&self, namespace: &str) -> BoxFuture<()> {
+        // Not through the caller's view: its hooks are for the caller's writes.
         let own = self.with_view(self.view.another(None));
         let namespace = namespace.to_owned();
         Box::pin(async move {
-            if let Err(error) = own.furnish(&namespace).await {
-                // Housekeeping tries again.
-                tracing::debug!(%namespace, %error, "could not be furnished at once");
+            if let Err(error) = own.ensure_standard_objects(&namespace).await {
+                // Housekeeping retries.
+                tracing::debug!(%namespace, %error, "the standard objects of the namespace could not be created at once");
             }
         })
     }
 
-    /// Makes what a namespace should have and lacks.
-    pub(crate) async fn furnish(&self, namespace: &str) -> Result<()> {
-        for (bucket, name) in kinds::FURNITURE {
+    /// Creates the missing standard objects of a namespace.
+    pub(crate) async fn ensure_standard_objects(&self, namespace: &str) -> Result<()> {
+        for (bucket, name) in kinds::STANDARD_OBJECTS {
             if self
                 .head_of(bucket, &super::path(namespace, name))
                 .is_some()
             {
                 continue;
             }
-            if let Some(object) = kinds::furniture(bucket, self.root_ca.as_deref()) {
+            if let Some(object) = kinds::standard_object(bucket, self.root_ca.as_deref()) {
                 self.create_own(bucket, namespace, object).await?;
             }
         }
         Ok(())
     }
 
-    /// Stores a new state of `seen`, or removes it if that was all it waited for. `None` if
-    /// somebody was faster.
+    /// Stores a new state of `seen`, or removes the object if that was all it waited for. `None` if
+    /// a concurrent write was first.
     pub(crate) async fn put(
         &self,
         served: &Served,
@@ -87,7 +94,7 @@ impl Machine {
         new: &Value,
     ) -> Result<Option<Arc<Object>>> {
         let ends = ends(served, new);
-        // Nobody ever saw the state that let it go: watchers are shown the one before.
+        // The state that released the object was never stored: watchers are shown the one before.
         let last = ends.then(|| seen.value());
         let put = last.as_ref().map_or(Put::Object(new), Put::Gone);
         let now = self.environment.clock.now();
@@ -104,31 +111,31 @@ impl Machine {
         }
     }
 
-    /// Decides the names of a definition and says so in its status.
+    /// Accepts or refuses the names of a definition, in its status.
     pub(crate) fn accept(&self, served: &Served, value: &mut Value) {
-        if served.role != Role::Definition {
+        if served.role != KindRole::Definition {
             return;
         }
         let conflict = self.name_conflict(value);
         crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
-    /// Shows a definition as it would be before its names are decided.
+    /// Shows a definition as it would be before its names are accepted.
     pub(crate) fn propose(served: &Served, value: &mut Value) {
-        if served.role == Role::Definition {
+        if served.role == KindRole::Definition {
             crd::propose(value);
         }
     }
 
-    /// The names that the resources of a group have, or will have once they are committed.
-    fn names_in(&self, group: &str) -> Vec<crd::Names> {
+    /// The names of the resources of a group, including those of pending writes.
+    fn names_in(&self, group: &str) -> Vec<crd::ResourceNames> {
         let stored = self.registry.stored();
         let served = stored.iter().map(|served| &served.resource);
         let mut names: Vec<_> = served
             .filter(|resource| resource.group == group)
             .map(|resource| resource.names())
             .collect();
-        // Whoever asked for these may have gone, and with them their turn.
+        // The requests of these may have been cancelled, and their turns released.
         let coming = self.view.store().pending(DEFINITIONS);
         let coming = coming.iter().map(|object| object.value());
         names.extend(
@@ -203,7 +210,7 @@ pub(super) fn typed(served: &Served, mut value: Value) -> Value {
     value
 }
 
-/// Whether an object in this state only waited for this change to vanish.
+/// Whether an object in this state is removed, because nothing keeps it any more.
 pub(super) fn ends(served: &Served, value: &Value) -> bool {
     metadata::is_deleting(value)
         && metadata::finalizers(value).is_empty()
@@ -258,7 +265,8 @@ impl Cluster for DryRun<'_> {
 }
 
 impl Machine {
-    /// The objects a new server has: its first namespaces, its own service, its first roles.
+    /// Creates the objects of a new server: its first namespaces, its own Service, the bootstrap
+    /// roles.
     pub(crate) async fn bootstrap(&self, port: u16) -> Result<()> {
         for name in kinds::FIRST_NAMESPACES {
             let namespace = serde_json::json!({"metadata": {"name": name}});
@@ -276,7 +284,7 @@ impl Machine {
             let service = kinds::own_service(port, &self.settings);
             self.create_own("/services", "default", service).await?;
         }
-        self.make_first_roles().await
+        self.ensure_bootstrap_roles().await
     }
 
     pub(super) fn head_of(&self, bucket: &str, place: &str) -> Option<Arc<Object>> {

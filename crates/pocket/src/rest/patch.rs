@@ -1,4 +1,4 @@
-//! PATCH: four languages for a change, one loop that carries it out.
+//! PATCH: four patch types, and one loop that applies them.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     Machine, Reply, Request, Served,
-    create::Booking,
+    create::FieldOwnership,
     incoming::{Origin, Payload, shape},
     request::APPLY_YAML,
-    update::{Part, Proposal},
+    update::{ObjectPart, Proposal},
 };
 use crate::{
     patch::{json, merge, strategic},
@@ -21,7 +21,8 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// The language of a patch that says what to change. Apply says what to have, and goes its own way.
+/// The patch types that describe a change. Apply describes the wanted state, and is handled
+/// elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Json,
@@ -29,7 +30,7 @@ pub(super) enum Language {
     Strategic,
 }
 
-/// What is said of a list that should be an object.
+/// The error for a list that should be an object.
 const NO_OBJECT: &str = "json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -37,10 +38,10 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 impl Language {
-    /// What the patch makes of a value.
+    /// Applies the patch to a value.
     ///
-    /// Nothing is a patch that changes nothing, but for a merge. What is said of another form
-    /// depends on whether anybody asks for unknown fields, since whoever asks reads it first.
+    /// An empty body changes nothing, except for a merge patch. The error for a malformed patch
+    /// depends on whether field validation is requested, since that parses the patch first.
     pub(super) fn change(
         self,
         request: &Request,
@@ -73,7 +74,7 @@ impl Language {
 
 impl Machine {
     pub(super) async fn patch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        self.patch_part(request, served, Part::Main).await
+        self.patch_part(request, served, ObjectPart::Main).await
     }
 
     /// PATCH on the main resource or on status.
@@ -81,7 +82,7 @@ impl Machine {
         &self,
         request: &Request,
         served: &Arc<Served>,
-        part: Part,
+        part: ObjectPart,
     ) -> Result<Reply> {
         if request.content_type == APPLY_YAML {
             return self.apply(request, served, part).await;
@@ -102,11 +103,11 @@ impl Machine {
                 let value = patched(request, served, language, old, &payload, &mut strict)?;
                 Ok(Proposal {
                     value,
-                    booking: Booking::Whole,
+                    ownership: FieldOwnership::Whole,
                 })
             })
             .await;
-        // What the patch says wrong was seen before anything else.
+        // Problems of the patch itself are reported first.
         strict.append(&mut warnings);
         let warnings = strict;
         let object = object.map_err(|error| error.warned(&warnings))?;
@@ -115,7 +116,7 @@ impl Machine {
     }
 }
 
-/// The stored object with the patch applied, in shape and in the storage version again.
+/// The stored object with the patch applied, normalized and in the storage version again.
 fn patched(
     request: &Request,
     served: &Served,

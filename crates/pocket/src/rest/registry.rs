@@ -1,7 +1,7 @@
-//! What is served: every version of every resource, built-in and custom.
+//! The registry: every served version of every resource, built-in and custom.
 //!
-//! Looked up on every request, changed only by custom resource definitions. Each change counts one
-//! generation, by which discovery and OpenAPI documents are cached.
+//! Looked up on every request, changed only by custom resource definitions. Each change increments
+//! the generation, by which discovery and OpenAPI documents are cached.
 
 mod builtin;
 mod custom;
@@ -17,15 +17,15 @@ use super::Target;
 use crate::status::{ApiError, Result};
 
 pub(super) use custom::is_established;
-pub use served::{Resource, Served, Shape};
+pub use served::{Resource, SchemaSource, Served};
 
-/// Plural name to what is served under it.
+/// Served resources by plural name.
 pub type Plurals = BTreeMap<String, Arc<Served>>;
 
 /// Everything served, by (group, version) and then by plural name.
 pub type Groups = BTreeMap<(String, String), Plurals>;
 
-/// The table of what is served.
+/// The table of served resources.
 #[derive(Debug, Default)]
 pub struct Registry {
     tables: RwLock<Tables>,
@@ -40,7 +40,8 @@ struct Tables {
 }
 
 impl Registry {
-    /// The built-in kinds and nothing else; `runs_pods` offers what needs something that runs them.
+    /// The built-in kinds and nothing else; `runs_pods` adds the subresources that need a pod
+    /// runtime.
     pub fn built_in(runs_pods: bool) -> Self {
         let registry = Self::default();
         registry.change(|tables| {
@@ -55,17 +56,16 @@ impl Registry {
         registry
     }
 
-    /// Grows with every change of what is served.
+    /// Increases with every change of the table.
     pub fn generation(&self) -> u64 {
         *self.generation.borrow()
     }
 
-    /// The generation as it moves, for those who hold on to something served.
+    /// Notifies of changes of the generation.
     pub(crate) fn changes(&self) -> wake::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// Everything served now.
     pub fn groups(&self) -> Arc<Groups> {
         self.tables.read().groups.clone()
     }
@@ -76,21 +76,20 @@ impl Registry {
         self.tables.read().groups.contains_key(&key)
     }
 
-    /// Whether a group is the server's own and not one of definitions.
+    /// Whether a group is built in.
     pub fn is_own_group(&self, group: &str) -> bool {
         let groups = self.groups();
         let mut served = groups.iter().filter(|((name, _), _)| name == group);
         served.any(|(_, plurals)| plurals.values().any(|served| !served.is_custom()))
     }
 
-    /// What a URL points at, or 404.
+    /// The resource of a URL, or 404.
     pub fn find(&self, target: &Target) -> Result<Arc<Served>> {
         self.lookup(&target.group, &target.version, &target.plural)
             .filter(|served| has_place(served, target))
             .ok_or_else(missing)
     }
 
-    /// What is served under these names.
     pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
         let key = (group.to_owned(), version.to_owned());
         self.tables.read().groups.get(&key)?.get(plural).cloned()
@@ -101,17 +100,17 @@ impl Registry {
         self.tables.read().stored.values().cloned().collect()
     }
 
-    /// The storage version of what is stored in `bucket`.
+    /// The storage version of the resource in `bucket`.
     pub fn by_bucket(&self, bucket: &str) -> Option<Arc<Served>> {
         self.tables.read().stored.get(bucket).cloned()
     }
 
-    /// How long objects in `bucket` live after their last write, if not for ever.
+    /// The lifetime of objects in `bucket` after their last write, if it is limited.
     pub fn lifetime(&self, bucket: &str) -> Option<Duration> {
         self.tables.read().stored.get(bucket)?.traits().ttl
     }
 
-    /// What is served as `kind` in `api_version`.
+    /// The resource served as `kind` in `api_version`.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Served>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let groups = self.groups();
@@ -152,9 +151,8 @@ impl Tables {
     }
 }
 
-/// Whether the path has a namespace where the kind needs one, and none where it has none. The
-/// collection of a namespaced kind over all namespaces is a place of its own. What is not stored has
-/// no names.
+/// Whether the path has a namespace where the kind needs one, and none otherwise. The collection
+/// across all namespaces is allowed. Kinds that are not stored have no names.
 fn has_place(served: &Served, target: &Target) -> bool {
     if served.is_review() && !target.name.is_empty() {
         return false;
@@ -166,7 +164,7 @@ fn has_place(served: &Served, target: &Target) -> bool {
     }
 }
 
-/// 404 for a resource that is not there at all.
+/// 404 for an unknown resource.
 pub(crate) fn missing() -> ApiError {
     let message = "the server could not find the requested resource";
     ApiError::new(StatusCode::NOT_FOUND, "NotFound", message).about("", "", "")

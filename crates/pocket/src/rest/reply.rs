@@ -1,4 +1,4 @@
-//! Answers, and the forms in which objects are shown.
+//! Replies, and the forms in which objects are shown.
 
 use std::{fmt, sync::Arc};
 
@@ -14,9 +14,9 @@ use crate::{
     table::Include,
 };
 
-/// How objects are shown.
+/// The form of objects in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Shown {
+pub enum ObjectForm {
     /// As they are.
     #[default]
     Whole,
@@ -26,26 +26,24 @@ pub enum Shown {
     Table,
 }
 
-/// The form a client asked for.
+/// The form that the client requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Presentation {
-    /// As what.
-    pub shown: Shown,
+    pub shown: ObjectForm,
     /// In YAML rather than JSON.
     pub yaml: bool,
 }
 
-/// What is sent back.
 pub enum ReplyBody {
     /// All at once.
     Full(Bytes),
-    /// In parts, because it is large. It has an end, and is nothing without it.
+    /// In parts, because it is large. It is complete only with its last part.
     Parts(BoxStream<'static, Bytes>),
-    /// As it comes: a watch or a log.
+    /// A watch or a log, without a defined end.
     Stream(BoxStream<'static, Bytes>),
 }
 
-/// An answer that is not a refusal.
+/// A successful reply.
 #[derive(Debug)]
 pub struct Reply {
     /// HTTP status.
@@ -54,17 +52,16 @@ pub struct Reply {
     pub content_type: &'static str,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
-    /// The body.
     pub body: ReplyBody,
 }
 
-/// What JSON answers are.
+/// The content type of JSON replies.
 pub(crate) const JSON: &str = "application/json";
-/// What YAML answers are.
+/// The content type of YAML replies.
 pub(crate) const YAML: &str = "application/yaml";
 
 impl Reply {
-    /// A JSON answer.
+    /// A JSON reply.
     pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         Self {
             status,
@@ -74,12 +71,12 @@ impl Reply {
         }
     }
 
-    /// A JSON answer with this value.
+    /// A JSON reply with this value.
     pub fn value(status: StatusCode, value: &Value) -> Self {
         Self::json(status, value.to_string())
     }
 
-    /// The same answer with warnings before those it has.
+    /// The same reply with warnings before those it has.
     #[must_use]
     pub fn warned_first(mut self, mut warnings: Vec<String>) -> Self {
         warnings.append(&mut self.warnings);
@@ -87,7 +84,7 @@ impl Reply {
         self
     }
 
-    /// The same answer with `Warning` headers.
+    /// The same reply with `Warning` headers.
     #[must_use]
     pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {
         self.warnings.extend(warnings);
@@ -106,7 +103,7 @@ impl fmt::Debug for ReplyBody {
 }
 
 impl Machine {
-    /// Answers with one object in the form that was asked for.
+    /// Replies with one object in the requested form.
     pub(crate) fn reply(
         &self,
         request: &Request,
@@ -115,12 +112,12 @@ impl Machine {
         object: &Arc<Object>,
     ) -> Result<Reply> {
         let body = match request.presentation.shown {
-            Shown::Whole if is_whole(request, object) => served.shown_whole(object),
-            Shown::Whole => served.shown(object),
-            Shown::Metadata => partial(&served.value(object), "PartialObjectMetadata")
+            ObjectForm::Whole if is_whole(request, object) => served.shown_whole(object),
+            ObjectForm::Whole => served.shown(object),
+            ObjectForm::Metadata => partial(&served.value(object), "PartialObjectMetadata")
                 .to_string()
                 .into(),
-            Shown::Table => {
+            ObjectForm::Table => {
                 let value = served.value(object);
                 let include = include_object(request)?;
                 let revision = object.revision().to_string();
@@ -153,13 +150,13 @@ impl Machine {
     }
 }
 
-/// Whether the answer is about the whole of an object, and not about what is left of it.
+/// Whether the reply shows the whole object, and neither a subresource nor a delete that waits.
 fn is_whole(request: &Request, object: &Object) -> bool {
     let waits = request.verb == Verb::Delete && object.metadata().deletion_timestamp.is_some();
     request.target.subresource.is_none() && !waits
 }
 
-/// Turns a JSON body into the encoding that was asked for.
+/// Converts a JSON body to the requested encoding.
 pub(crate) fn finish(request: &Request, status: StatusCode, body: Bytes) -> Result<Reply> {
     let mut reply = Reply::json(status, body);
     if !request.presentation.yaml {
@@ -174,7 +171,7 @@ pub(crate) fn finish(request: &Request, status: StatusCode, body: Bytes) -> Resu
     Ok(reply)
 }
 
-/// A value in YAML, or why it has no such form.
+/// A value in YAML, or why it cannot be written so.
 pub(crate) fn yaml(value: &Value) -> Result<String, String> {
     serde_saphyr::to_string(value).map_err(|error| error.to_string())
 }

@@ -1,11 +1,11 @@
-//! What stays of a status when somebody reports another.
+//! Fields of a status that stay when a writer leaves them out.
 
 use serde_json::Value;
 
 use super::update::keep;
 
-/// Keeps those of `fields` that `new` leaves out. A condition keeps the generation that it was
-/// about if that is among them.
+/// Keeps those of `fields` that `new` leaves out. A condition keeps its observedGeneration if that
+/// is among them.
 pub(super) fn keep_left_out(new: &mut Value, old: &Value, fields: &[&str]) {
     for field in fields {
         if new.get(field).is_none_or(is_absent) {

@@ -1,14 +1,13 @@
-//! A request as the machine sees it: who, what, which options, which body.
+//! A request as the machine sees it: user, verb, target, options, body.
 
 use super::{Payload, Presentation};
 use crate::{
-    access::{Attributes, What},
+    access::{AccessTarget, Attributes},
     identity::User,
     schema::conform::FieldValidation,
     status::{ApiError, Problems, Result},
 };
 
-/// What is done to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// One object.
@@ -45,7 +44,7 @@ impl Verb {
     }
 }
 
-/// What a URL points at. Absent parts are empty.
+/// The target of a URL. Absent parts are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Target {
     /// API group.
@@ -58,18 +57,17 @@ pub struct Target {
     pub namespace: String,
     /// Object name.
     pub name: String,
-    /// Subresource.
     pub subresource: Option<String>,
 }
 
 impl Target {
-    /// The object's place within its resource.
+    /// The object's path within its resource.
     pub fn path(&self) -> String {
         path(&self.namespace, &self.name)
     }
 }
 
-/// Whether a flag of a query is set: by anything but a no.
+/// Whether a flag of a query is set: any value but a false one.
 pub(crate) fn is_yes(text: &str) -> bool {
     text != "0" && !text.eq_ignore_ascii_case("false")
 }
@@ -83,12 +81,10 @@ pub(crate) fn path(namespace: &str, name: &str) -> String {
     }
 }
 
-/// A request whose method, URL and headers were understood.
+/// A request whose method, URL and headers are valid.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is done.
     pub verb: Verb,
-    /// To what.
     pub target: Target,
     /// Decoded query parameters in order.
     pub query: Vec<(String, String)>,
@@ -96,19 +92,19 @@ pub struct Request {
     pub body: Option<Payload>,
     /// The body's media type without parameters, in lower case; empty when absent.
     pub content_type: String,
-    /// The form the client wants back.
+    /// The requested form of the reply.
     pub presentation: Presentation,
     /// The `User-Agent` header.
     pub user_agent: String,
-    /// Who asks.
     pub user: User,
 }
 
 impl Request {
-    /// What the request asks for, as roles see it, with another verb perhaps.
+    /// The request as authorization sees it, possibly with another verb.
     pub(crate) fn attributes<'a>(&'a self, verb: &'a str) -> Attributes<'a> {
         let target = &self.target;
-        // A namespace is asked about in itself, so that a role inside of it can grant it.
+        // The namespace of a namespace is itself, so that a role inside of it can grant access to
+        // it.
         let itself = target.group.is_empty() && target.plural == "namespaces";
         let namespace = if itself {
             &target.name
@@ -118,7 +114,7 @@ impl Request {
         Attributes {
             who: self.user.who(),
             verb,
-            what: What::Resource {
+            what: AccessTarget::Resource {
                 group: &target.group,
                 resource: &target.plural,
                 subresource: target.subresource.as_deref().unwrap_or_default(),
@@ -128,7 +124,7 @@ impl Request {
         }
     }
 
-    /// A request for a connection, of which only who asks for what is known.
+    /// A request for a connection; only user and target are known.
     pub(crate) fn connect(target: Target, user: User) -> Self {
         Self {
             verb: Verb::Get,
@@ -150,7 +146,7 @@ impl Request {
             .filter(|value| !value.is_empty())
     }
 
-    /// Whether a query parameter is there at all.
+    /// Whether a query parameter is present.
     pub fn names(&self, name: &str) -> bool {
         self.query.iter().any(|(key, _)| key == name)
     }
@@ -187,14 +183,14 @@ impl Request {
         }
     }
 
-    /// The same request, of which nothing is stored.
+    /// The same request as a dry run.
     pub(super) fn rehearsal(&self) -> Self {
         let mut rehearsal = self.clone();
         rehearsal.query.push(("dryRun".into(), "All".into()));
         rehearsal
     }
 
-    /// Whether nothing may be stored. Any other word than `All` is refused.
+    /// Whether this is a dry run. Any other value than `All` is refused.
     pub fn dry_run(&self) -> Result<bool> {
         let mut dry = false;
         for (key, value) in &self.query {
@@ -208,7 +204,7 @@ impl Request {
         Ok(dry)
     }
 
-    /// What is wrong with `dryRun`.
+    /// The errors of `dryRun`.
     fn dry_problems(&self) -> Problems {
         let mut problems = Problems::new();
         let asked = self.query.iter().filter(|(key, _)| key == "dryRun");
@@ -219,7 +215,7 @@ impl Request {
         problems
     }
 
-    /// Checks the options of a create, an update or a patch, all of them at once.
+    /// Validates the options of a create, an update or a patch, all of them at once.
     pub(crate) fn check_options(&self) -> Result<()> {
         if !matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch) {
             return Ok(());
@@ -249,7 +245,7 @@ impl Request {
         Err(option_error(self.verb.name(), &problems))
     }
 
-    /// Who the changed fields are booked to: `fieldManager`, else the program's name.
+    /// The field manager: `fieldManager`, else the client program's name.
     pub fn manager(&self) -> Result<&str> {
         let Some(manager) = self.parameter("fieldManager") else {
             return Ok(self.program());
@@ -264,8 +260,8 @@ impl Request {
 
     fn check_manager(&self, problems: &mut Problems) {
         let manager = self.parameter("fieldManager").unwrap_or_default();
-        if manager.len() > MANAGER_LENGTH {
-            problems.too_long("fieldManager", MANAGER_LENGTH);
+        if manager.len() > MAX_MANAGER_LENGTH {
+            problems.too_long("fieldManager", MAX_MANAGER_LENGTH);
         }
         if let Some((at, found)) = manager.char_indices().find(|(_, c)| c.is_control()) {
             let code = u32::from(found);
@@ -274,22 +270,22 @@ impl Request {
         }
     }
 
-    /// The program's name as its user agent begins, cut to what a manager's name may have.
+    /// The client program's name from the user agent, truncated to the length of a manager's name.
     fn program(&self) -> &str {
         let agent = self.user_agent.split('/').next().unwrap_or_default();
-        match &agent[..agent.floor_char_boundary(MANAGER_LENGTH)] {
+        match &agent[..agent.floor_char_boundary(MAX_MANAGER_LENGTH)] {
             "" => "unknown",
             agent => agent,
         }
     }
 }
 
-const MANAGER_LENGTH: usize = 128;
+const MAX_MANAGER_LENGTH: usize = 128;
 
-/// The language of a patch that says what to have.
+/// The content type of server-side apply.
 pub(crate) const APPLY_YAML: &str = "application/apply-patch+yaml";
 
-/// What the reference says of a text that should have been a number.
+/// kube-apiserver's error for a text that should have been a number.
 pub(crate) fn not_a_number(function: &str, text: &str) -> String {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -302,7 +298,7 @@ pub(crate) fn not_a_number(function: &str, text: &str) -> String {
     format!("strconv.{function}: parsing {text:?}: {why}")
 }
 
-/// The refusal of a request whose options are wrong.
+/// The error for a request with invalid options.
 pub(crate) fn option_error(verb: &str, problems: &Problems) -> ApiError {
     let kind = match verb {
         "get" => "GetOptions",

@@ -1,14 +1,14 @@
-//! Which objects of a collection a list or watch is about.
+//! The objects that a list or watch selects.
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Machine, Request, Served, list::Listed};
+use super::{Machine, Request, Served, list::ListPage};
 use crate::{
     selector::{FieldSelector, LabelSelector},
     status::Result,
-    store::{Object, Range},
+    store::{KeyRange, Object},
 };
 
 /// The selectors of a request, with the namespace and name of its URL.
@@ -44,7 +44,7 @@ impl Selection {
         })
     }
 
-    /// Refuses selectors that cannot be read.
+    /// Refuses invalid selectors.
     pub(crate) fn check_form(request: &Request) -> Result<()> {
         if let Some(text) = request.parameter("labelSelector") {
             LabelSelector::parse(text)?;
@@ -60,7 +60,7 @@ impl Selection {
         self.labels.is_none() && self.fields.is_none() && self.name.is_none()
     }
 
-    /// Whether a name is asked for where no two objects have the same.
+    /// Whether a name is selected where names are unique.
     pub(crate) fn is_one(&self, served: &Served) -> bool {
         let place = self.namespace.is_some() || !served.resource.namespaced;
         let name = self.fields.as_ref().and_then(FieldSelector::exact_name);
@@ -88,7 +88,7 @@ impl Selection {
     }
 }
 
-/// Names are known without parsing; everything else needs the object.
+/// Whether the fields match. Names are known without parsing; everything else needs the object.
 fn matches_fields(fields: &FieldSelector, served: &Served, object: &Object) -> bool {
     let metadata = object.metadata();
     let mut parsed: Option<Value> = None;
@@ -103,17 +103,17 @@ fn matches_fields(fields: &FieldSelector, served: &Served, object: &Object) -> b
 }
 
 impl Machine {
-    /// Everything selected, as a watch begins with it: one snapshot, no pages.
+    /// Everything selected, as the initial events of a watch: one snapshot, no pages.
     pub(crate) async fn snapshot(
         &self,
         request: &Request,
         served: &Served,
         selection: &Selection,
-    ) -> Result<Listed> {
+    ) -> Result<ListPage> {
         if let Some(revision) = request.revision("watch")? {
             self.not_older_than(revision).await?;
         }
-        let range = Range::of(&request.target.namespace);
+        let range = KeyRange::of(&request.target.namespace);
         let bucket = &served.resource.bucket;
         let _turn = self.bulk.turn(self.view.store().count(bucket)).await;
         let page = self.view.page(bucket, range, None).await?;
@@ -124,7 +124,7 @@ impl Machine {
             .map(|(_, object)| object)
             .filter(|object| selection.matches(served, object))
             .collect();
-        Ok(Listed {
+        Ok(ListPage {
             revision: page.revision,
             objects,
             next: None,

@@ -8,7 +8,7 @@ mod scale;
 
 use std::sync::Arc;
 
-use super::{Machine, Reply, Request, Served, Verb, registry::missing, update::Part};
+use super::{Machine, Reply, Request, Served, Verb, registry::missing, update::ObjectPart};
 use crate::status::{ApiError, Result};
 
 impl Machine {
@@ -19,11 +19,11 @@ impl Machine {
     ) -> Result<Reply> {
         let mut name = request.target.subresource.as_deref().unwrap_or_default();
         if served.is_custom() {
-            // What comes after it is not looked at.
+            // The rest of the path is ignored.
             name = name.split('/').next().unwrap_or_default();
         }
         let Some(subresource) = served.subresource(name) else {
-            // Of a custom object it is said that there is none, whether there is or not.
+            // A custom object is reported as missing, whether it exists or not.
             return Err(if served.is_custom() {
                 served.not_found(&request.target.name)
             } else {
@@ -40,10 +40,13 @@ impl Machine {
         }
         match (name, request.verb) {
             ("status", Verb::Get) => self.get(request, served).await,
-            ("status", Verb::Update) => self.replace(request, served, Part::Status).await,
-            ("status", Verb::Patch) => self.patch_part(request, served, Part::Status).await,
+            ("status", Verb::Update) => self.replace(request, served, ObjectPart::Status).await,
+            ("status", Verb::Patch) => self.patch_part(request, served, ObjectPart::Status).await,
             ("scale", _) => self.scale(request, served).await,
-            ("finalize", _) => self.replace(request, served, Part::Other("finalize")).await,
+            ("finalize", _) => {
+                self.replace(request, served, ObjectPart::Other("finalize"))
+                    .await
+            }
             ("binding", _) => self.bind(request, served).await,
             ("eviction", _) => self.evict(request, served).await,
             ("log", _) => self.log(request, served).await,

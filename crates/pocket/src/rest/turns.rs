@@ -1,26 +1,25 @@
-//! Things that are used one at a time, each under its name. What nobody uses or waits for is
-//! forgotten.
+//! Named locks. A lock that is neither held nor waited for is dropped.
 
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as Wait, OwnedMutexGuard};
 
-/// Held by the one whose turn it is.
+/// The guard of a lock.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
-/// Whose turn it is, by what is used.
+/// The locks by name.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<HashMap<Arc<str>, Arc<Wait<()>>>>);
 
 impl Turns {
-    /// Waits for a turn.
+    /// Waits for the lock `what`.
     pub(crate) async fn at(&self, what: &str) -> Turn {
         self.place(what).lock_owned().await
     }
 
-    /// Where to wait. Places are handed out under the lock, so that one nobody else has is of no
-    /// use to anybody.
+    /// The lock to wait for. Locks are handed out under the map's lock, so that one with no other
+    /// reference can be dropped safely.
     fn place(&self, what: &str) -> Arc<Wait<()>> {
         let mut places = self.0.lock();
         if let Some(place) = places.get(what) {
@@ -37,7 +36,7 @@ mod tests {
     use futures::FutureExt;
 
     #[tokio::test]
-    async fn what_nobody_uses_is_forgotten() {
+    async fn an_unused_lock_is_dropped() {
         let turns = Turns::default();
         for i in 0..100 {
             drop(turns.at(&i.to_string()).await);

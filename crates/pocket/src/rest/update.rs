@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::{
     Machine, Reply, Request, Served,
-    admission::Change,
-    create::{Booking, admitted_first, pretended},
+    admission::AdmissionWrite,
+    create::{FieldOwnership, admitted_first, pretended},
+    hidden_parts::HiddenParts,
     incoming::{Origin, shape},
     metadata, report,
-    unseen::Unseen,
 };
 use crate::{
     kinds::metadata::dedup_owners,
@@ -23,26 +23,27 @@ use crate::{
     store::Object,
 };
 
-/// How often a write that named no revision is tried again when somebody was faster.
-pub(super) const ATTEMPTS: usize = 16;
+/// Attempts of a write without a resourceVersion that loses to concurrent writes.
+pub(super) const MAX_ATTEMPTS: usize = 16;
 
-/// Which part of the object an endpoint may change.
+/// The part of the object that an endpoint may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ObjectPart {
     /// Everything but status.
     Main,
     /// Status alone.
     Status,
-    /// One field through a subresource of its own (`scale`, `finalize`); the name is booked.
+    /// One field through a subresource of its own (`scale`, `finalize`); managedFields record its
+    /// name.
     Other(&'static str),
 }
 
 /// The part of a pod that a binding changes.
-pub(crate) const BINDING: Part = Part::Other("binding");
+pub(crate) const BINDING: ObjectPart = ObjectPart::Other("binding");
 
-impl Part {
-    /// Whether an apply to this endpoint makes an object that is not there. Kinds that are made by
-    /// an update are made by one of their status, too.
+impl ObjectPart {
+    /// Whether an apply to this endpoint creates a missing object. Kinds that an update creates are
+    /// also created through their status.
     pub(crate) fn makes(self, served: &Served) -> bool {
         match self {
             Self::Main => true,
@@ -51,7 +52,7 @@ impl Part {
         }
     }
 
-    /// The name under which managed fields of this endpoint are booked.
+    /// The subresource that managedFields record for this endpoint.
     pub(crate) fn subresource(self) -> Option<&'static str> {
         match self {
             Self::Main => None,
@@ -61,17 +62,17 @@ impl Part {
     }
 }
 
-/// A new state made from the stored one.
+/// A new state, computed from the stored one.
 pub(crate) struct Proposal {
     /// The new object, in the storage version.
     pub(crate) value: Value,
-    /// Who booked its managed fields.
-    pub(crate) booking: Booking,
+    /// Where its managed fields come from.
+    pub(crate) ownership: FieldOwnership,
 }
 
 impl Machine {
     pub(super) async fn update(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        self.replace(request, served, Part::Main).await
+        self.replace(request, served, ObjectPart::Main).await
     }
 
     /// PUT on the main resource or on status.
@@ -79,7 +80,7 @@ impl Machine {
         &self,
         request: &Request,
         served: &Arc<Served>,
-        part: Part,
+        part: ObjectPart,
     ) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
@@ -99,9 +100,9 @@ impl Machine {
                 .head(served, &request.target.path())
                 .is_none_or(|head| head.object.is_none())
         {
-            asked_revision(&value).map_err(|error| error.warned(&warnings))?;
+            requested_revision(&value).map_err(|error| error.warned(&warnings))?;
             let object = self
-                .insert(request, served, value, Booking::Whole, &mut warnings)
+                .insert(request, served, value, FieldOwnership::Whole, &mut warnings)
                 .await
                 .map_err(|error| error.warned(&warnings))?;
             let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
@@ -112,7 +113,7 @@ impl Machine {
         let change = |_: &Value| {
             Ok(Proposal {
                 value: value.clone(),
-                booking: Booking::Whole,
+                ownership: FieldOwnership::Whole,
             })
         };
         let object = self
@@ -123,18 +124,18 @@ impl Machine {
         Ok(reply.with_warnings(warnings))
     }
 
-    /// Reads, proposes, checks and writes until nobody was faster.
+    /// Reads, proposes, validates and writes until no concurrent write was first.
     pub(super) async fn modify(
         &self,
         request: &Request,
         served: &Arc<Served>,
-        part: Part,
+        part: ObjectPart,
         warnings: &mut Vec<String>,
         mut propose: impl FnMut(&Value) -> Result<Proposal>,
     ) -> Result<Arc<Object>> {
         let place = request.target.path();
         let name = &request.target.name;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let Some(head) = self.head(served, &place) else {
                 return Err(served.not_found(name));
             };
@@ -145,7 +146,7 @@ impl Machine {
             let outcome = self
                 .attempt(request, served, part, &live, warnings, &mut propose)
                 .await;
-            // Whatever is answered rests on the state that was read.
+            // The response depends on the state that was read.
             self.settled(live.revision()).await?;
             if let Some(object) = outcome? {
                 return Ok(object);
@@ -154,25 +155,26 @@ impl Machine {
         Err(served.stale(name))
     }
 
-    /// One try; `None` if somebody was faster and trying again may help.
+    /// One attempt; `None` if a concurrent write was first and a retry may help.
     async fn attempt(
         &self,
         request: &Request,
         served: &Arc<Served>,
-        part: Part,
+        part: ObjectPart,
         live: &Arc<Object>,
         warnings: &mut Vec<String>,
         propose: &mut impl FnMut(&Value) -> Result<Proposal>,
     ) -> Result<Option<Arc<Object>>> {
         let mut old = live.value();
         if served.is_custom() && served.is_storage() {
-            // A default that came after the object is there when it is read, and nobody's.
+            // A default that was added after the object was stored is present when it is read, and
+            // has no owner.
             served.default(&mut old);
         }
         let old = old;
         let Proposal {
             value: mut new,
-            booking,
+            ownership,
         } = propose(&old)?;
         let name = &request.target.name;
         if part == BINDING {
@@ -183,20 +185,20 @@ impl Machine {
             }
             check_revision(served, part, name, &new, live)?;
         }
-        let sent = as_sent(served, &new, booking);
-        let untyped = booking == Booking::Whole && is_untyped(served, &[&new, &old]);
+        let sent = as_sent(served, &new, ownership);
+        let untyped = ownership == FieldOwnership::Whole && is_untyped(served, &[&new, &old]);
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
-        if booking == Booking::Whole {
-            self.book(request, served, part, Some(&old), &mut new)?;
+        if ownership == FieldOwnership::Whole {
+            self.record_ownership(request, served, part, Some(&old), &mut new)?;
             if untyped {
                 metadata::of(&mut new).remove("managedFields");
             }
         }
         served.forget_empty_lists(&mut new);
         track_others(served, part, &old, sent.as_ref(), &mut new);
-        let change = Change {
+        let change = AdmissionWrite {
             request,
             served,
             part,
@@ -207,69 +209,76 @@ impl Machine {
         }
         self.check_grant(change, &new)?;
         if !admitted_first(change) {
-            self.judge(change, &mut new, warnings)?;
+            self.prepare_and_validate(change, &mut new, warnings)?;
         }
-        self.conclude(change, live, new, booking.unseen(), warnings)
+        self.conclude(change, live, new, ownership.hidden(), warnings)
             .await
     }
 
-    /// Stores what was judged, unless nothing would change; `None` if somebody was faster.
+    /// Stores the validated object, unless nothing would change; `None` if a concurrent write was
+    /// first.
     async fn conclude(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         live: &Arc<Object>,
         mut new: Value,
-        unseen: Unseen,
+        hidden: HiddenParts,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Arc<Object>>> {
-        let Change {
+        let AdmissionWrite {
             request, served, ..
         } = change;
-        if let Some(old) = change.old.filter(|_| unseen.counts) {
-            metadata::count_unseen(&mut new, old);
+        if let Some(old) = change.old.filter(|_| hidden.counts) {
+            metadata::count_hidden(&mut new, old);
         }
-        let booked = (unseen.mark != 0).then(|| new["metadata"]["managedFields"].clone());
+        let managed = (hidden.mark != 0).then(|| new["metadata"]["managedFields"].clone());
         let _held = self.settle(change, &mut new, warnings).await?;
-        if let Some(entries) = booked {
-            // What is not shown is a change, and it has a time.
+        if let Some(entries) = managed {
+            // A change of what is not shown is a change, and gets a time.
             put_managed_fields(&mut new, entries);
         }
         if request.dry_run()? {
             let object = Object::pretended(&new, live.revision());
             return pretended(object).map(Some);
         }
-        // What goes with this is answered as it was asked for.
+        // An object that this write removes is returned as it was sent.
         if !super::own::ends(served, &new) {
             metadata::of(&mut new).remove("selfLink");
         }
-        if change.old == Some(&new) && unseen.mark == live.unseen() {
+        if change.old == Some(&new) && hidden.mark == live.hidden() {
             return Ok(Some(live.clone()));
         }
         let stored = self.put(served, &request.target.path(), live, &new).await?;
         if let Some(object) = &stored {
-            object.hold_unseen(unseen.mark);
+            object.set_hidden(hidden.mark);
         }
         Ok(stored)
     }
 }
 
-/// The object as a plain write sent it, where there are managers of several versions.
-fn as_sent(served: &Served, new: &Value, booking: Booking) -> Option<Value> {
-    let asked = served.has_versions() && booking == Booking::Whole;
+/// The object as a plain write sent it, if there are managers of several versions.
+fn as_sent(served: &Served, new: &Value, ownership: FieldOwnership) -> Option<Value> {
+    let asked = served.has_versions() && ownership == FieldOwnership::Whole;
     let mut sent = asked.then(|| new.clone())?;
     served.default(&mut sent);
     Some(sent)
 }
 
-fn track_others(served: &Served, part: Part, old: &Value, sent: Option<&Value>, new: &mut Value) {
+fn track_others(
+    served: &Served,
+    part: ObjectPart,
+    old: &Value,
+    sent: Option<&Value>,
+    new: &mut Value,
+) {
     if let Some(sent) = sent {
         let stamp = (served.api_version.as_str(), part.subresource());
         track_versions(served.storage_schema(), old, sent, new, stamp);
     }
 }
 
-/// Whether one of these is a custom object whose fields are not of their types. Who owns what is
-/// then forgotten, as on the reference.
+/// Whether one of these is a custom object whose fields do not have their declared types. Its
+/// managed fields are then dropped, as in kube-apiserver.
 pub(super) fn is_untyped(served: &Served, objects: &[&Value]) -> bool {
     let is_typed = |object: &&Value| is_typed(served.schema(), object);
     served.is_custom() && !objects.iter().all(is_typed)
@@ -277,17 +286,17 @@ pub(super) fn is_untyped(served: &Served, objects: &[&Value]) -> bool {
 
 pub(super) fn check_change(
     served: &Served,
-    part: Part,
+    part: ObjectPart,
     name: &str,
     new: &Value,
     old: &Value,
 ) -> Result<()> {
     if part == BINDING {
-        // Everything else is fixed, and what may be bound was decided already.
+        // Everything else is fixed, and the binding was validated already.
         return Ok(());
     }
     let mut problems = Problems::new();
-    if part == Part::Status {
+    if part == ObjectPart::Status {
         served.validate_status(new, old, &mut problems);
     } else {
         served.validate(new, Some(old), &mut problems);
@@ -297,41 +306,43 @@ pub(super) fn check_change(
 }
 
 /// Keeps what this endpoint may not change and fills defaults.
-fn settle_fields(served: &Served, part: Part, new: &mut Value, old: &Value) {
+fn settle_fields(served: &Served, part: ObjectPart, new: &mut Value, old: &Value) {
     metadata::carry_over(new, old);
     match part {
-        Part::Main | Part::Other("finalize") if served.has_status() => keep(new, old, "status"),
-        Part::Status if served.is_custom() => keep_for_status(served, new, old),
-        Part::Status => {
-            // What is filled into status follows what was sent beside it.
+        ObjectPart::Main | ObjectPart::Other("finalize") if served.has_status() => {
+            keep(new, old, "status");
+        }
+        ObjectPart::Status if served.is_custom() => keep_for_status(served, new, old),
+        ObjectPart::Status => {
+            // Defaults of the status depend on the rest of the sent object.
             served.default(new);
             keep_for_status(served, new, old);
             return;
         }
-        Part::Main | Part::Other(_) => {}
+        ObjectPart::Main | ObjectPart::Other(_) => {}
     }
     served.default(new);
 }
 
-/// Carries over what the kind keeps, and counts the generation. What this does nobody owns.
-pub(super) fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
+/// Copies the fields that the kind keeps, and updates the generation. These changes have no owner.
+pub(super) fn prepare(served: &Served, part: ObjectPart, new: &mut Value, old: &Value) {
     metadata::keep_deleting(new, old);
-    if part == Part::Main {
+    if part == ObjectPart::Main {
         (served.rules().prepare_update)(new, old);
     }
-    if part == Part::Status
+    if part == ObjectPart::Status
         && let Some(status) = new.get_mut("status")
     {
         report::keep_left_out(status, &old["status"], served.traits().status_stays);
     }
-    let counts = served.traits().generation && part != Part::Status && part != BINDING;
+    let counts = served.traits().generation && part != ObjectPart::Status && part != BINDING;
     let annotated = served.traits().annotations_count && metadata::annotations_differ(new, old);
     if counts && (annotated || metadata::wanted_state_differs(new, old, served.has_status())) {
         metadata::bump_generation(new);
     }
 }
 
-/// Refuses a replacement that means another object.
+/// Refuses a replacement with another uid.
 fn check_uid(
     served: &Served,
     request: &Request,
@@ -370,7 +381,7 @@ fn precondition_failed(served: &Served, request: &Request, revision: u64, why: &
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
 }
 
-/// What is only tried is not tried below the prefix of what is stored.
+/// The storage key in errors; that of a dry run has no prefix.
 fn storage_key(request: &Request, served: &Served) -> String {
     let key = served.storage_key();
     match key.strip_prefix("/registry") {
@@ -401,17 +412,17 @@ fn check_bound(
     Err(precondition_failed(served, request, 0, &why))
 }
 
-/// Refuses a change of an older state. A write that was overtaken and names a state meets this
-/// again on its next try.
+/// Refuses a change based on an older state. A write with a resourceVersion that lost to a
+/// concurrent write fails here on its next attempt.
 fn check_revision(
     served: &Served,
-    part: Part,
+    part: ObjectPart,
     name: &str,
     new: &Value,
     live: &Object,
 ) -> Result<()> {
-    match asked_revision(new)? {
-        0 if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
+    match requested_revision(new)? {
+        0 if !matches!(part, ObjectPart::Other(_)) && !served.traits().unconditional_update => {
             Err(served.unversioned(name))
         }
         0 => Ok(()),
@@ -420,8 +431,8 @@ fn check_revision(
     }
 }
 
-/// The revision that a write names, zero if none.
-pub(super) fn asked_revision(value: &Value) -> Result<u64> {
+/// The resourceVersion of a write, zero if none.
+pub(super) fn requested_revision(value: &Value) -> Result<u64> {
     match metadata::text(value, "resourceVersion") {
         "" => Ok(0),
         text => text
@@ -440,15 +451,15 @@ pub(super) fn keep(new: &mut Value, old: &Value, field: &str) {
     };
 }
 
-/// Status alone of custom objects may change here; of built-in ones metadata too, but for what
-/// the kind keeps.
+/// Restores what the status endpoint may not change: for custom objects everything but the status;
+/// for built-in ones metadata may change too, except for what the kind keeps.
 fn keep_for_status(served: &Served, new: &mut Value, old: &Value) {
     let mut kept = old.clone();
     let changed = ["status", "metadata"].map(|field| new.get_mut(field).map(Value::take));
     *new = Value::Null;
     let [status, metadata] = changed;
     if let Some(fields) = kept.as_object_mut() {
-        // A built-in kind has a status even when nothing is in it.
+        // A built-in kind has a status even when it is empty.
         let none = (!served.is_custom()).then(|| Value::Object(serde_json::Map::new()));
         match status.or(none) {
             Some(status) => fields.insert("status".into(), status),

@@ -1,4 +1,4 @@
-//! Watches: a state to begin with, then every change in order, then a clean end.
+//! Watches: an initial state, then every change in order, then a clean end.
 
 mod blank;
 mod definition;
@@ -24,15 +24,15 @@ use crate::{
 use feed::Feed;
 use lines::Lines;
 
-/// A watch that names no timeout ends after this many seconds, plus up to as many again.
-const SHORTEST: u64 = 1800;
+/// The minimum timeout in seconds of a watch that sets none; up to as many again are added.
+const MIN_TIMEOUT_SECONDS: u64 = 1800;
 
-/// How a watch begins.
+/// Where a watch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
+enum WatchStart {
     /// With everything there is, as `ADDED`.
     State,
-    /// As above, and a bookmark that says that it was everything.
+    /// As above, followed by a bookmark that marks the end of the initial state.
     StateThenMark,
     /// With the first change from now on.
     Now,
@@ -42,7 +42,7 @@ enum Start {
 
 impl Machine {
     pub(super) async fn watch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        // What cannot be read is said before what may not be asked.
+        // Malformed parameters are reported before invalid combinations.
         request.number("limit")?;
         request.number("timeoutSeconds")?;
         Selection::check_form(request)?;
@@ -57,9 +57,9 @@ impl Machine {
         );
         let mut initial = Vec::new();
         let revision = match start {
-            Start::After(revision) => revision,
-            Start::Now => self.view.revision(),
-            Start::State | Start::StateThenMark => {
+            WatchStart::After(revision) => revision,
+            WatchStart::Now => self.view.revision(),
+            WatchStart::State | WatchStart::StateThenMark => {
                 let listed = self.snapshot(request, served, &selection).await?;
                 initial = listed.objects;
                 listed.revision
@@ -67,7 +67,7 @@ impl Machine {
         };
         let cursor = self.view.watch(&served.resource.bucket, revision);
         let mut feed = Feed::new(lines, selection, cursor, self.lifetime(request)?);
-        feed.begin(initial, start == Start::StateThenMark);
+        feed.begin(initial, start == WatchStart::StateThenMark);
         if request.flag("allowWatchBookmarks") {
             feed.send_bookmarks();
         }
@@ -83,7 +83,7 @@ impl Machine {
         let asked = request.number("timeoutSeconds")?.unwrap_or(0);
         let seconds = match u64::try_from(asked) {
             Ok(seconds) if seconds > 0 => seconds,
-            _ => SHORTEST + self.moment().seed % SHORTEST,
+            _ => MIN_TIMEOUT_SECONDS + self.moment().seed % MIN_TIMEOUT_SECONDS,
         };
         Ok(Duration::from_secs(seconds))
     }
@@ -110,19 +110,19 @@ fn check_options(request: &Request) -> Result<()> {
     Err(option_error("watch", &problems))
 }
 
-fn start(request: &Request) -> Result<Start> {
+fn start(request: &Request) -> Result<WatchStart> {
     let wants_state = request.names("sendInitialEvents");
     if wants_state && request.flag("sendInitialEvents") {
         let marks = request.flag("allowWatchBookmarks");
         return Ok(if marks {
-            Start::StateThenMark
+            WatchStart::StateThenMark
         } else {
-            Start::State
+            WatchStart::State
         });
     }
     match request.revision("watch")? {
-        Some(revision) => Ok(Start::After(revision)),
-        None if wants_state => Ok(Start::Now),
-        None => Ok(Start::State),
+        Some(revision) => Ok(WatchStart::After(revision)),
+        None if wants_state => Ok(WatchStart::Now),
+        None => Ok(WatchStart::State),
     }
 }

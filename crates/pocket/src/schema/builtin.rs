@@ -1,10 +1,10 @@
-//! The built-in types, read off a Kubernetes server and committed under `data/`.
+//! The built-in types, taken from kube-apiserver and committed under `data/`.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde_json::{Map, Value};
 
-use super::{ListType, Node, NodeId, PatchMarks, Schemas, Type, held};
+use super::{ListType, Node, NodeId, PatchMarks, Schemas, Type, struct_fields};
 
 /// The name of the type of every object's `metadata`.
 pub const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -13,7 +13,7 @@ static DEFINITIONS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     let text = include_str!("../../data/types.json");
     match serde_json::from_str(text) {
         Ok(Value::Object(definitions)) => definitions,
-        // The file is generated and checked in; a test reads it.
+        // The file is generated and checked in; a test parses it.
         _ => Map::new(),
     }
 });
@@ -56,7 +56,7 @@ pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<super::Schema<'
 }
 
 fn compile(definitions: &Map<String, Value>) -> Schemas {
-    let mut compiler = Compiler {
+    let mut compiler = BuiltinCompiler {
         set: Schemas::default(),
         ids: HashMap::new(),
     };
@@ -68,13 +68,13 @@ fn compile(definitions: &Map<String, Value>) -> Schemas {
     }
     for (name, definition) in definitions {
         let mut node = compiler.node(definition, special(name));
-        node.held = held::of(name);
+        node.held = struct_fields::of(name);
         compiler.set.set(compiler.ids[name], node);
     }
     compiler.set
 }
 
-/// Types whose published definition says less than the server accepts.
+/// Types whose published definition accepts less than the server does.
 fn special(name: &str) -> Option<Type> {
     let (_, short) = name.rsplit_once('.')?;
     match short {
@@ -88,12 +88,12 @@ fn special(name: &str) -> Option<Type> {
     }
 }
 
-struct Compiler {
+struct BuiltinCompiler {
     set: Schemas,
     ids: HashMap<String, NodeId>,
 }
 
-impl Compiler {
+impl BuiltinCompiler {
     fn node(&mut self, definition: &Value, special: Option<Type>) -> Node {
         let ty = special.unwrap_or_else(|| json_type(definition));
         let mut node = Node {
@@ -118,13 +118,14 @@ impl Compiler {
         if let Some(items) = definition.get("items") {
             node.items = Some(self.reference(items));
         }
-        // RawExtension, FieldsV1 and the like: an object of which nothing is said.
+        // RawExtension, FieldsV1 and the like: an object without declared fields.
         node.preserve_unknown =
             ty == Type::Object && node.properties.is_empty() && node.additional.is_none();
         node
     }
 
-    /// A bare reference is the type itself; a reference with marks beside it is a copy with marks.
+    /// A bare reference is the type itself; a reference with extensions beside it is a copy with
+    /// extensions.
     fn reference(&mut self, definition: &Value) -> NodeId {
         let target = definition["$ref"]
             .as_str()
@@ -142,7 +143,7 @@ impl Compiler {
             return id;
         };
         let mut node = self.node(referenced, special(&name));
-        node.held = held::of(&name);
+        node.held = struct_fields::of(&name);
         node.patch = patch_marks(definition);
         node.atomic_map |= definition["x-kubernetes-map-type"] == "atomic";
         self.set.add(node)

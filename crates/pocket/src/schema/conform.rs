@@ -1,10 +1,10 @@
-//! Reads a value as a built-in type, the way a typed decoder does.
+//! Normalizes a value to a built-in type, the way a typed decoder does.
 //!
-//! The reference server decodes built-in objects into structs, and what it stores is what the
-//! structs hold. [`conform`] gives a JSON value the same treatment in place: a value of the wrong
-//! type refuses the request, unknown fields are dropped and reported, absent is one thing whether
-//! it was written as null, as an empty list or as an empty map, and quantities, times and bytes
-//! take their one canonical form. Conforming twice is conforming once.
+//! kube-apiserver decodes built-in objects into structs, and stores what the structs hold.
+//! [`conform`] gives a JSON value the same treatment in place: a value of the wrong type refuses
+//! the request, unknown fields are dropped and reported, null, an empty list and an empty map all
+//! count as absent, and quantities, times and bytes take their one canonical form. Conforming is
+//! idempotent.
 
 mod scalar;
 mod strict;
@@ -13,27 +13,26 @@ mod time;
 use serde_json::{Map, Value};
 
 pub use self::strict::{FieldValidation, strict_problem};
-use super::{Held, Node, Place, Schema, Type, Zero, builtin, go::json_type};
+use super::{FieldPath, Node, Schema, StructFields, Type, Zero, builtin, go::json_type};
 use crate::status::{ApiError, FieldError, FieldErrorKind, Problems, Result};
 
 #[cfg(test)]
 mod tests;
 
-/// The most unknown fields that are reported; one more says nothing new.
+/// Unknown fields that are reported, at most; more would say nothing new.
 pub const MAX_UNKNOWN: usize = 100;
 
-/// What was found on the way.
+/// The findings of [`conform`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conformed {
-    /// Paths of the fields that the type does not have, such as `spec.bogus`; they were dropped.
-    /// At most [`MAX_UNKNOWN`].
+    /// Paths of unknown fields, such as `spec.bogus`; they were dropped. At most [`MAX_UNKNOWN`].
     pub unknown: Vec<String>,
 }
 
-/// Checks `value`, which came as a whole, against a built-in type and brings it into its canonical
-/// form.
+/// Checks a whole `value` against a built-in type and brings it into its canonical form.
 ///
-/// A mismatch is a 400 that names the field; the value is then half-way and of no use.
+/// A mismatch is a 400 that names the field; the value is then partly converted and must not be
+/// used.
 pub fn conform(
     schema: Schema<'_>,
     value: &mut Value,
@@ -48,7 +47,7 @@ pub fn conform_patched(schema: Schema<'_>, value: &mut Value, kind: &str) -> Res
     walk(schema, value, kind).map_err(|why| unreadable_patch(&why))
 }
 
-/// As [`conform`], in the words for objects that a merge of typed parts has made.
+/// As [`conform`], with the messages for objects that a merge of typed parts has made.
 pub fn conform_merged<'a>(
     schema: Schema<'a>,
     value: &mut Value,
@@ -58,11 +57,11 @@ pub fn conform_merged<'a>(
         merged: true,
         ..Walker::new(kind)
     };
-    walker.value(schema, value, Place::Root, kind)?;
+    walker.value(schema, value, FieldPath::Root, kind)?;
     Ok(walker.found)
 }
 
-/// Brings the metadata of an object that has no type of its own into the form of any other's.
+/// Normalizes the metadata of a custom object.
 pub fn conform_object_meta(metadata: &mut Value) -> Result<Conformed, String> {
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
@@ -81,11 +80,11 @@ pub fn conform_object_meta(metadata: &mut Value) -> Result<Conformed, String> {
 
 fn walk<'a>(schema: Schema<'a>, value: &mut Value, kind: &'a str) -> Result<Conformed, String> {
     let mut walker = Walker::new(kind);
-    walker.value(schema, value, Place::Root, kind)?;
+    walker.value(schema, value, FieldPath::Root, kind)?;
     walker.remembered.map_or(Ok(walker.found), Err)
 }
 
-/// 400: the body cannot be read as the kind it says it is.
+/// 400: the body cannot be decoded as its kind.
 pub fn unreadable(kind: &str, api_version: &str, why: &str) -> ApiError {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     ApiError::bad_request(format!(
@@ -93,7 +92,7 @@ pub fn unreadable(kind: &str, api_version: &str, why: &str) -> ApiError {
     ))
 }
 
-/// 422: what the patch has made cannot be read as the kind. The reference shows the whole object
+/// 422: the patched object cannot be decoded as its kind. kube-apiserver shows the whole object
 /// before the reason; it is left out, since the reason names the field.
 pub fn unreadable_patch(why: &str) -> ApiError {
     let mut problems = Problems::new();
@@ -106,20 +105,20 @@ pub fn unreadable_patch(why: &str) -> ApiError {
     ApiError::invalid("", "", "", &problems)
 }
 
-/// Kinds that refuse a template without labels, and show whether it had none or no map of them.
+/// Kinds that refuse a template without labels, and distinguish absent labels from an empty map.
 const SELECTING: [&str; 4] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"];
 
 struct Walker<'a> {
-    /// The type of the whole.
+    /// The type of the whole object.
     whole: &'a str,
     /// The type of the innermost struct, for the decoder's messages.
     inside: &'a str,
-    /// The fields that lead here.
+    /// The path of fields that leads here.
     fields: Vec<&'a str>,
     /// The value was merged from typed parts.
     merged: bool,
-    /// The first mismatch that a decoder remembers while it goes on. Types that decode themselves
-    /// stop it, and theirs is then the only problem told.
+    /// The first mismatch of a decoder that continues after it. Types with their own decoder stop,
+    /// and their error is then the only one reported.
     remembered: Option<String>,
     found: Conformed,
 }
@@ -140,7 +139,7 @@ impl<'a> Walker<'a> {
         &mut self,
         schema: Schema<'a>,
         value: &mut Value,
-        at: Place<'_>,
+        at: FieldPath<'_>,
         ty: &'a str,
     ) -> Result<(), String> {
         let node = schema.node();
@@ -169,19 +168,19 @@ impl<'a> Walker<'a> {
             }
             (_, scalar) => match scalar::check(schema, scalar) {
                 Ok(()) => Ok(()),
-                Err(scalar::Problem::Mismatch) => {
+                Err(scalar::ScalarProblem::Mismatch) => {
                     let why = self.mismatch(schema, value, ty);
                     self.refuse(node, why)
                 }
-                Err(scalar::Problem::Content(why)) if self.merged && ty == "[]uint8" => {
+                Err(scalar::ScalarProblem::Content(why)) if self.merged && ty == "[]uint8" => {
                     Err(format!("error decoding from json: {why}"))
                 }
-                Err(scalar::Problem::Content(why)) => self.refuse(node, why),
+                Err(scalar::ScalarProblem::Content(why)) => self.refuse(node, why),
             },
         }
     }
 
-    /// Stops, or remembers and goes on.
+    /// Stops with the error, or remembers it and continues.
     fn refuse(&mut self, node: &Node, why: String) -> Result<(), String> {
         if self.merged || is_self_decoding(node) {
             return Err(why);
@@ -190,19 +189,19 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The named fields of a struct.
+    /// Normalizes the named fields of a struct.
     fn fields(
         &mut self,
         schema: Schema<'a>,
         fields: &mut Map<String, Value>,
-        at: Place<'_>,
+        at: FieldPath<'_>,
     ) -> Result<(), String> {
         let held = schema.node().held;
         let outside = std::mem::replace(&mut self.inside, held.map_or("struct", |held| held.name));
-        // What was merged is read in the order of the type, everything else in the order it came.
+        // A merged value is read in the order of the type, every other in its own order.
         let mut problem: Option<(usize, String)> = None;
         fields.retain(|name, value| {
-            let here = Place::Field(&at, name);
+            let here = FieldPath::Field(&at, name);
             let Some((name, field)) = schema.named_property(name) else {
                 self.unknown(here);
                 return false;
@@ -222,7 +221,7 @@ impl<'a> Walker<'a> {
             }
             self.fields.truncate(depth);
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
-            // A built-in object forgets its managers when it is sent an empty list of them.
+            // An empty list of managers resets the managers of a built-in object.
             let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth == 1;
             let resets = resets || (depth == 0 && zero == Zero::Written && value.is_array());
             let shown = name == "labels" && self.is_selected();
@@ -235,13 +234,13 @@ impl<'a> Walker<'a> {
         problem.map_or(Ok(()), |(_, why)| Err(why))
     }
 
-    /// Whether this is the metadata of a template that a selector must find.
+    /// Whether this is the metadata of a template that a selector must match.
     fn is_selected(&self) -> bool {
         self.fields == ["spec", "template", "metadata"] && SELECTING.contains(&self.whole)
     }
 
-    /// Whether a list or map that is empty is judged like any other: where nothing may be set at
-    /// all, it was set. What has one is refused, so none is ever kept.
+    /// Whether an empty list or map is kept for validation: where nothing may be set at all, it
+    /// counts as set. Objects that have one are refused, so none is ever stored.
     fn is_judged_empty(&self, name: &str) -> bool {
         match (self.fields.as_slice(), name) {
             ([.., "ephemeralContainers"], "ports" | "resizePolicy" | "restartPolicyRules")
@@ -253,12 +252,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The entries of a map: none is dropped, and null is the zero of the type.
+    /// Normalizes the entries of a map: none is dropped, and null is the zero of the type.
     fn map(
         &mut self,
         schema: Schema<'a>,
         map: &mut Map<String, Value>,
-        at: Place<'_>,
+        at: FieldPath<'_>,
         ty: &'a str,
     ) -> Result<(), String> {
         let Some(values) = schema.additional() else {
@@ -270,7 +269,7 @@ impl<'a> Walker<'a> {
             .unwrap_or("resource.Quantity");
         for (key, value) in map {
             fill_null(values.node(), value);
-            self.value(values, value, Place::Field(&at, key), ty)?;
+            self.value(values, value, FieldPath::Field(&at, key), ty)?;
             if amounts {
                 scalar::round_up(value);
             }
@@ -282,7 +281,7 @@ impl<'a> Walker<'a> {
         &mut self,
         schema: Schema<'a>,
         items: &mut [Value],
-        at: Place<'_>,
+        at: FieldPath<'_>,
         ty: &'a str,
     ) -> Result<(), String> {
         let Some(element) = schema.items() else {
@@ -291,19 +290,19 @@ impl<'a> Walker<'a> {
         let ty = ty.strip_prefix("[]").unwrap_or(ty);
         for (i, item) in items.iter_mut().enumerate() {
             fill_null(element.node(), item);
-            self.value(element, item, Place::Index(&at, i), ty)?;
+            self.value(element, item, FieldPath::Index(&at, i), ty)?;
         }
         Ok(())
     }
 
-    fn unknown(&mut self, at: Place<'_>) {
+    fn unknown(&mut self, at: FieldPath<'_>) {
         if self.found.unknown.len() < MAX_UNKNOWN {
             self.found.unknown.push(at.to_string());
         }
     }
 
-    /// What a decoder says of a value of another type. Types that decode themselves do not know
-    /// where they are in what a merge has made.
+    /// The decoder's message for a value of another type. Types with their own decoder do not know
+    /// their path in a merged object.
     fn mismatch(&self, schema: Schema<'_>, value: &Value, ty: &str) -> String {
         let node = schema.node();
         if self.merged && !is_self_decoding(node) {
@@ -329,18 +328,18 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether an element of a list that stands for bytes is one.
+/// Whether an element of a list that encodes bytes is a byte.
 fn is_byte(item: &Value) -> bool {
     item.is_null() || item.as_u64().is_some_and(|number| number < 256)
 }
 
-/// Types that read themselves from JSON, wherever they are.
+/// Whether a type has its own JSON decoder.
 fn is_self_decoding(node: &Node) -> bool {
     let time = node.ty == Type::String && node.format.as_deref() == Some("date-time");
     time || matches!(node.ty, Type::IntOrString | Type::Quantity)
 }
 
-/// What is said of a value that a merge has put where another type belongs.
+/// The message for a merged value of a wrong type.
 fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
     let found = match value {
         Value::Null => "invalid",
@@ -364,9 +363,14 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
     }
 }
 
-/// Adds the fields that are there whether they were set or not.
+/// Adds the fields that are present whether they were set or not.
 fn write_zeros(schema: Schema<'_>, fields: &mut Map<String, Value>) {
-    for (name, field) in schema.node().held.into_iter().flat_map(Held::written) {
+    for (name, field) in schema
+        .node()
+        .held
+        .into_iter()
+        .flat_map(StructFields::written)
+    {
         let Some(property) = schema.property(name).filter(|_| !fields.contains_key(name)) else {
             continue;
         };
@@ -378,10 +382,15 @@ fn write_zeros(schema: Schema<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Writes the empty lists of an object as they are kept, which is as none. Until it is known who
-/// wrote them they say something.
+/// Replaces the empty lists of an object by null, as they are stored. Until managedFields are
+/// updated the two differ.
 pub fn forget_empty_lists(schema: Schema<'_>, object: &mut Value) {
-    for (name, field) in schema.node().held.into_iter().flat_map(Held::written) {
+    for (name, field) in schema
+        .node()
+        .held
+        .into_iter()
+        .flat_map(StructFields::written)
+    {
         if field.zero == Zero::Written
             && let Some(list @ Value::Array(_)) = object.get_mut(name)
             && list.as_array().is_some_and(Vec::is_empty)
@@ -391,7 +400,7 @@ pub fn forget_empty_lists(schema: Schema<'_>, object: &mut Value) {
     }
 }
 
-/// Whether a real server holds a value of this type as a struct, which is never left out.
+/// Whether kube-apiserver holds a value of this type as a struct, which is never omitted.
 pub(crate) fn is_struct(node: &Node) -> bool {
     match node.ty {
         Type::Object => !is_map(node) && !node.preserve_unknown,
@@ -401,7 +410,7 @@ pub(crate) fn is_struct(node: &Node) -> bool {
     }
 }
 
-/// The zero of a type as it is written; `None` where it is not for us to say.
+/// The zero of a type as it is written; `None` where that is not known.
 fn zero(schema: Schema<'_>) -> Option<Value> {
     let node = schema.node();
     Some(match (node.ty, node.format.as_deref()) {
@@ -424,7 +433,8 @@ fn is_map(node: &Node) -> bool {
     node.additional.is_some() && node.properties.is_empty()
 }
 
-/// Empty lists and maps are absent ones. An empty struct is not: `emptyDir: {}` says something.
+/// Whether a list or map is empty, and so absent. An empty struct is not: `emptyDir: {}` has a
+/// meaning.
 fn is_empty(node: &Node, value: &Value) -> bool {
     match value {
         Value::Array(items) => node.ty == Type::Array && items.is_empty(),
@@ -444,7 +454,7 @@ fn is_zero(node: &Node, value: &Value) -> bool {
     }
 }
 
-/// Null where a value cannot be absent, in a list or a map, is the zero of the type.
+/// Replaces null where a value cannot be absent, in a list or a map, by the zero of the type.
 fn fill_null(node: &Node, value: &mut Value) {
     if !value.is_null() {
         return;

@@ -1,13 +1,13 @@
-//! Values as the reference prints them in refusals that come from its language.
+//! Values as Go prints them, for errors of kube-apiserver that contain them.
 
 use serde_json::Value;
 
-/// A value in the plain form, and its type: `[a b]` and `[]interface {}`.
+/// A value in plain form, and its type: `[a b]` and `[]interface {}`.
 pub(crate) fn shown(value: &Value) -> (String, &'static str) {
     (plain(value), type_of(value))
 }
 
-/// The type in which the reference holds a value that it knows nothing of.
+/// The Go type of a value without a schema.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -20,7 +20,7 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// What a decoder calls the JSON type of a value.
+/// The JSON type of a value in a decoder's messages.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -32,7 +32,7 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// In the plain form: `map[image:nginx ports:[80 81]]`.
+/// In plain form: `map[image:nginx ports:[80 81]]`.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -53,7 +53,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// In the syntax of its language: `map[string]interface {}{"image":"nginx"}`.
+/// In Go syntax: `map[string]interface {}{"image":"nginx"}`.
 pub(crate) fn syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),

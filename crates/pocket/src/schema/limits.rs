@@ -1,4 +1,4 @@
-//! Limits on values that custom resources may declare; built-in kinds keep theirs in code.
+//! Limits on values that custom resources may declare; built-in kinds have theirs in code.
 
 use regex::Regex;
 
@@ -6,16 +6,16 @@ use super::NodeId;
 
 /// A rule of `x-kubernetes-validations`, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rule {
+pub struct ValidationRule {
     /// The CEL expression.
     pub rule: String,
-    /// What to say when it does not hold.
+    /// The message when it does not hold.
     pub message: Option<String>,
-    /// A CEL expression that computes what to say.
+    /// A CEL expression that computes the message.
     pub message_expression: Option<String>,
     /// The cause's reason, `FieldValueInvalid` unless set.
     pub reason: Option<String>,
-    /// The field the cause names, relative to the rule's place.
+    /// The field of the cause, relative to the rule's path.
     pub field_path: Option<String>,
     /// `oldSelf` is an optional that may be empty, and the rule also runs on create.
     pub optional_old_self: bool,
@@ -24,9 +24,7 @@ pub struct Rule {
 /// A regular expression with the text it was written as.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    /// As in the definition.
     pub source: Box<str>,
-    /// Compiled.
     pub regex: Regex,
 }
 
@@ -50,11 +48,10 @@ pub struct Limits {
     pub any_of: Vec<NodeId>,
     pub one_of: Vec<NodeId>,
     pub not: Option<NodeId>,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ValidationRule>,
 }
 
 impl Limits {
-    /// Whether nothing is limited.
     pub fn is_empty(&self) -> bool {
         self.minimum.is_none()
             && self.maximum.is_none()

@@ -1,9 +1,9 @@
-//! Numbers that count something, however they were written.
+//! Whole numbers, in either notation.
 
 use serde_json::Value;
 
-/// Writes numbers without a fraction, and less than `bound` either way, as the integers that they
-/// are: `2.0` is `2`. No bound may be beyond the integers.
+/// Writes numbers without a fraction, and with a magnitude below `bound`, as integers: `2.0`
+/// becomes `2`. No bound may be beyond the integers.
 pub(crate) fn whole_numbers(value: &mut Value, bound: f64) {
     match value {
         Value::Number(number) if number.is_f64() => {

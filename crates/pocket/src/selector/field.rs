@@ -36,7 +36,7 @@ impl FieldSelector {
         Self { requirements }
     }
 
-    /// Reads a selector; `,`, `=` and `\` inside values are written with a `\` before them.
+    /// Parses a selector; `,`, `=` and `\` inside values are escaped with a `\`.
     pub fn parse(text: &str) -> Result<Self> {
         bounded(text)?;
         let mut requirements = Vec::new();
@@ -57,14 +57,14 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether an object is selected, whose fields `lookup` reads by path.
+    /// Whether an object is selected; `lookup` reads its fields by path.
     pub fn matches<'a>(&self, mut lookup: impl FnMut(&str) -> Cow<'a, str>) -> bool {
         self.requirements
             .iter()
             .all(|r| (lookup(&r.path) == *r.value) == r.equal)
     }
 
-    /// The one value that `path` must have, if there is one.
+    /// The exact value required of `path`, if there is one.
     pub fn exact(&self, path: &str) -> Option<&str> {
         let found = self
             .requirements
@@ -73,17 +73,17 @@ impl FieldSelector {
         found.map(|r| &*r.value)
     }
 
-    /// The one name that is asked for: the mark of a watch on a single object.
+    /// The exact name required: the mark of a watch on a single object.
     pub fn exact_name(&self) -> Option<&str> {
         self.exact("metadata.name")
     }
 
-    /// The one namespace that is asked for.
+    /// The exact namespace required.
     pub fn exact_namespace(&self) -> Option<&str> {
         self.exact("metadata.namespace")
     }
 
-    /// Refuses a selector over a field that `supported` does not know.
+    /// Refuses a selector over a field that is not supported.
     pub fn check(&self, mut supported: impl FnMut(&str) -> bool) -> Result<()> {
         match self.requirements.iter().find(|r| !supported(&r.path)) {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Label selectors: requirements on labels, and whether labels meet them.
+//! Label selectors: requirements on labels, and matching.
 
 mod parse;
 
@@ -12,16 +12,16 @@ use crate::status::{ApiError, Problems, Result};
 #[cfg(test)]
 mod tests;
 
-/// How a label is compared.
+/// The operator of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// The label is there and has one of the values; `=` and `==` are this with one value.
+    /// The label is present and has one of the values; `=` and `==` are this with one value.
     In,
-    /// The label is missing or has none of the values; `!=` is this with one value.
+    /// The label is absent or has none of the values; `!=` is this with one value.
     NotIn,
-    /// The label is there.
+    /// The label is present.
     Exists,
-    /// The label is missing.
+    /// The label is absent.
     DoesNotExist,
     /// The label is an integer above the value.
     GreaterThan,
@@ -36,7 +36,7 @@ pub struct Requirement {
     operator: Operator,
     /// Sorted and without repetition, so that a match is a binary search.
     values: Vec<Box<str>>,
-    /// The value of `>` and `<`, read once.
+    /// The value of `>` and `<`, parsed once.
     bound: i64,
 }
 
@@ -48,7 +48,7 @@ pub struct LabelSelector {
 }
 
 impl Requirement {
-    /// A requirement whose key and values are allowed ones.
+    /// A requirement with a valid key and valid values.
     pub fn new(key: &str, operator: Operator, values: &[&str]) -> Result<Self> {
         Self::checked(key, operator, values).map_err(|problems| {
             ApiError::bad_request(format!("unable to parse requirement: {problems}"))
@@ -62,14 +62,14 @@ impl Requirement {
     ) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         if let Some(why) = key_problem(key) {
-            // The real server has no name for where the key is, and says so.
+            // kube-apiserver reports no path for the key.
             problems.invalid("<nil>", key, why);
         }
         if let Some(why) = wrong_count(operator, values.len()) {
             let shown = values.iter().map(|v| Value::from(*v)).collect::<Value>();
             problems.invalid("values", shown, why);
         }
-        // Sorted first: a value is told by its place among all of them.
+        // Sorted first: an invalid value is reported by its position among all of them.
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -105,12 +105,11 @@ impl Requirement {
         &self.key
     }
 
-    /// How it is compared.
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// What it is compared with, sorted.
+    /// The values, sorted.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(AsRef::as_ref)
     }
@@ -181,7 +180,7 @@ impl LabelSelector {
         &self.requirements
     }
 
-    /// Whether every object is selected, so that nothing needs to be looked at.
+    /// Whether every object is selected, so that no labels need to be read.
     pub fn is_everything(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
     }
@@ -200,8 +199,8 @@ impl LabelSelector {
     }
 }
 
-/// The text that parses to an equal selector. A selector of nothing has no text of its own and
-/// is shown as a contradiction.
+/// The text that parses to an equal selector. A selector of nothing has no text of its own and is
+/// written as a contradiction.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.nothing {

@@ -1,7 +1,7 @@
-//! The words of a label selector.
+//! The tokens of a label selector.
 
-/// One word. `in` and `notin` are words of their own only where an operator may stand; the parser
-/// decides, because a label may be called `in`.
+/// One token. `in` and `notin` are operators only where an operator may stand; the parser decides,
+/// because a label may be called `in`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Word(&'a str),
@@ -10,7 +10,7 @@ pub(super) enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// As shown in error messages; nothing for the end.
+    /// As shown in error messages; empty for the end.
     pub(super) fn text(self) -> &'a str {
         match self {
             Self::Word(text) | Self::Symbol(text) => text,
@@ -19,7 +19,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Reads words off the front of a text, with one word of lookahead.
+/// Reads tokens off the front of a text, with one token of lookahead.
 pub(super) struct Lexer<'a> {
     rest: &'a str,
     ahead: Option<Token<'a>>,

@@ -1,4 +1,4 @@
-//! Which label keys and values may be asked for; the texts are those of object validation.
+//! The syntax of label keys and values in selectors; the texts are those of object validation.
 
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, \
     '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or \
@@ -20,7 +20,7 @@ const SLASHES: &str = "a valid label key must consist of alphanumeric characters
     '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an \
     optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 
-/// What is wrong with a label key, if anything.
+/// The error of a label key, if it is invalid.
 pub(super) fn key_problem(key: &str) -> Option<&'static str> {
     let name = match key.split_once('/') {
         None => key,
@@ -40,7 +40,7 @@ pub(super) fn key_problem(key: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with a label value, if anything.
+/// The error of a label value, if it is invalid.
 pub(super) fn value_problem(value: &str) -> Option<&'static str> {
     match value.len() {
         0 => None,

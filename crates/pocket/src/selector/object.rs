@@ -6,8 +6,8 @@ use super::{LabelSelector, Operator, Requirement};
 use crate::status::{ApiError, Result};
 
 impl LabelSelector {
-    /// The selector that a `matchLabels`/`matchExpressions` object means: none selects nothing,
-    /// an empty one selects everything.
+    /// The selector of a `matchLabels`/`matchExpressions` object: an absent one selects nothing, an
+    /// empty one selects everything.
     pub fn from_object(object: Option<&Value>) -> Result<Self> {
         let object = match object {
             None | Some(Value::Null) => return Ok(Self::nothing()),
@@ -28,8 +28,8 @@ impl LabelSelector {
         Ok(Self::all_of(requirements))
     }
 
-    /// The selector of an equality map, as in `spec.selector` of a Service: none and an empty one
-    /// select nothing.
+    /// The selector of an equality map, as in `spec.selector` of a Service: an absent one and an
+    /// empty one select nothing.
     pub fn from_map(map: Option<&Value>) -> Result<Self> {
         let Some(map) = map.and_then(Value::as_object).filter(|m| !m.is_empty()) else {
             return Ok(Self::nothing());

@@ -1,4 +1,4 @@
-//! Problems with single fields, in the words the API uses for them.
+//! Errors of single fields, with kube-apiserver's messages.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Cause;
 
-/// Why a field was refused.
+/// The kind of a field error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldErrorKind {
     /// The field must be set.
@@ -25,9 +25,9 @@ pub enum FieldErrorKind {
     TooLong,
     /// The list has more entries than it may have.
     TooMany,
-    /// A thing that the field refers to does not exist.
+    /// An object that the field refers to does not exist.
     NotFound,
-    /// What the field says could not be judged.
+    /// The field could not be validated.
     Internal,
 }
 
@@ -63,21 +63,19 @@ impl FieldErrorKind {
     }
 }
 
-/// A problem with one field. Its text is `path: Words: value: detail`.
+/// An error of one field. Its text is `path: Words: value: detail`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// Why it was refused.
     pub kind: FieldErrorKind,
     /// Such as `spec.template.spec.containers[0].name`.
     pub path: String,
-    /// The value as it was seen, shown for the kinds that show it.
+    /// The value, for the kinds that show it.
     pub value: Option<Value>,
-    /// What to do instead.
     pub detail: String,
 }
 
 impl FieldError {
-    /// The entry of `details.causes` for this problem.
+    /// The entry of `details.causes` for this error.
     pub fn cause(&self) -> Cause {
         Cause {
             reason: self.kind.reason().into(),
@@ -100,15 +98,15 @@ impl FieldError {
     }
 }
 
-/// Pairs of fields that are shown in this order wherever both are there.
+/// Pairs of fields that are shown in this order wherever both are present.
 const ORDERED: [[&str; 2]; 3] = [
     ["matchLabels", "matchExpressions"],
     ["Type", "RollingUpdate"],
     ["MaxUnavailable", "MaxSurge"],
 ];
 
-/// Strings are quoted, null is Go's `null`, everything else is compact JSON. A selector and a
-/// strategy are shown in the order of their parts.
+/// The value as shown: strings are quoted, null is Go's `null`, everything else is compact JSON.
+/// The fields of a selector and of a strategy are shown in declaration order.
 fn shown(value: &Value) -> String {
     let ordered = ORDERED.iter().find_map(|[first, second]| {
         let (one, other) = (value.get(first)?, value.get(second)?);
@@ -127,37 +125,33 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// The problems found so far in one object, in the order they were found.
+/// The errors of one object, in the order they were found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Problems(Vec<FieldError>);
 
 impl Problems {
-    /// No problem yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many were found.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The problems in order.
     pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
         self.0.iter()
     }
 
-    /// Takes back what does not count after all.
+    /// Removes the errors that do not count after all.
     pub fn retain(&mut self, counts: impl FnMut(&FieldError) -> bool) {
         self.0.retain(counts);
     }
 
-    /// Adds an invalid value before what is at `place` in the order.
+    /// Inserts an invalid value before the error at `place`.
     pub fn insert_invalid(
         &mut self,
         place: usize,
@@ -174,7 +168,6 @@ impl Problems {
         self.0.insert(place.min(self.0.len()), error);
     }
 
-    /// Adds one.
     pub fn push(&mut self, error: FieldError) {
         self.0.push(error);
     }
@@ -209,13 +202,13 @@ impl Problems {
         self.add(FieldErrorKind::Invalid, path, Some(value.into()), detail);
     }
 
-    /// As [`Self::invalid`], for a value that is shown in other words than its own.
+    /// As [`Self::invalid`], for a value that is shown as `shown`.
     pub fn invalid_as(&mut self, path: impl Into<String>, shown: &str, detail: &str) {
         let detail = format!("{shown}: {detail}");
         self.add(FieldErrorKind::Invalid, path, None, detail);
     }
 
-    /// A problem with a value that is written out already, its fields in an order of their own.
+    /// An error with a value that is already rendered, with its fields in an order of their own.
     pub fn written(
         &mut self,
         kind: FieldErrorKind,
@@ -277,7 +270,7 @@ impl<'a> IntoIterator for &'a Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rules may be asked twice and then complain twice; the sentence says it once.
+        // Rules may run twice and then report twice; the message has each error once.
         let mut said: Vec<String> = Vec::with_capacity(self.0.len());
         for error in &self.0 {
             let text = error.to_string();

@@ -1,6 +1,6 @@
-//! Why a text is not JSON, in the words that clients know.
+//! Errors of invalid JSON, with the messages of kube-apiserver.
 
-/// What is wrong with `text`, of which `error` says where.
+/// The error in `text`, at the position of `error`.
 pub fn unreadable_json(text: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -34,7 +34,7 @@ pub fn unreadable_json(text: &[u8], error: &serde_json::Error) -> String {
     format!("invalid character '{}' {place}", char::from(*found))
 }
 
-/// Which literal was begun, and what should have come next.
+/// The literal that was begun, and what should have come next.
 fn literal(before: &[u8]) -> Option<String> {
     ["null", "true", "false"].iter().find_map(|literal| {
         let length = (1..literal.len()).rfind(|&n| before.ends_with(&literal.as_bytes()[..n]))?;

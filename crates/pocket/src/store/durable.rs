@@ -1,14 +1,14 @@
 //! Group commit: sequenced writes become durable together and then visible.
 //!
 //! While a sync is under way, further writes are sequenced and wait together for the next one, so
-//! the cost of a sync is shared by everybody who waited for it. A thread does this in a crowd;
-//! whoever writes alone does it without the thread, see [`Shared::commit_here`]. The thread also
-//! compacts the journal, a slice between two batches, so that nobody waits for a whole snapshot.
+//! they share the cost of a sync. Under concurrent writes a thread does this; a lone write is
+//! committed without the thread, see [`Shared::commit_here`]. The thread also compacts the journal,
+//! a slice between two batches, so that no write waits for a whole snapshot.
 //!
 //! Invariants:
-//! - whoever holds the [`Writer`] is the only one to take from the queue, so batches reach the
-//!   journal in revision order;
-//! - whoever lets go of it looks at the queue again, so that no write waits there unseen.
+//! - only the holder of the [`JournalWriter`] takes from the queue, so batches reach the journal in
+//!   revision order;
+//! - after releasing it, the holder checks the queue again, so that no write is left waiting there.
 
 mod compaction;
 mod writer;
@@ -30,43 +30,43 @@ use tokio::{
 use super::{
     Change, Error, Event, Object, Retention, STOPPING, Shared, Store, Waiter,
     journal::{self, Disk, Journal, Record, Recovered},
-    state::{State, Wake},
+    state::{State, WatcherWake},
 };
 use compaction::Compacting;
-pub(super) use writer::Writer;
+pub(super) use writer::JournalWriter;
 
-/// A sequenced write and who waits for it.
+/// A sequenced write and the sender that notifies its waiter.
 type Queued = (Arc<Event>, oneshot::Sender<Result<(), Error>>);
 
-/// Writes that have their revision and wait for the disk.
+/// Sequenced writes that wait for the disk.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct WriteQueue {
     waiting: Vec<Queued>,
-    /// The journal is worth a compaction, which is the thread's work.
+    /// The journal should be compacted, which the thread does.
     compaction_due: bool,
     closed: bool,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// A batch is cut off here, since it is held in memory once more as it is written.
-const BATCH_BYTES: usize = 64 << 20;
-const PANICKED: &str = "the writer failed in a way nobody foresaw";
+/// Bytes of a batch, at most, since it is held in memory once more as it is written.
+const MAX_BATCH_BYTES: usize = 64 << 20;
+const WRITER_PANICKED: &str = "the writer thread panicked";
 /// Separates resource from path in a journal key; neither can contain it.
 const SEPARATOR: u8 = 0;
 
-impl Queue {
+impl WriteQueue {
     fn wants_thread(&self) -> bool {
         self.compaction_due || !self.waiting.is_empty()
     }
 
-    /// Everything that waits, up to a bound.
+    /// Everything that waits, up to the bound.
     fn take(&mut self) -> Vec<Queued> {
         let mut bytes = 0;
         let most = self.waiting.iter().position(|(event, _)| {
             bytes += event.object.json().len();
-            bytes > BATCH_BYTES
+            bytes > MAX_BATCH_BYTES
         });
-        // The first write goes through however large it is.
+        // The first write is taken however large it is.
         let behind = match most {
             Some(most) => self.waiting.split_off(most.max(1)),
             None => Vec::new(),
@@ -82,18 +82,18 @@ impl Store {
         retention: Retention,
         now: Timestamp,
     ) -> Result<Self, journal::Error> {
-        Self::durable_with(disk, journal::Settings::default(), retention, now)
+        Self::durable_with(disk, journal::JournalSettings::default(), retention, now)
     }
 
     pub(super) fn durable_with(
         disk: Box<dyn Disk>,
-        settings: journal::Settings,
+        settings: journal::JournalSettings,
         retention: Retention,
         now: Timestamp,
     ) -> Result<Self, journal::Error> {
         let (journal, recovered) = Journal::open(disk, settings)?;
         let store = Self::with(restore(recovered, now), retention, true);
-        *store.shared.writer.lock() = Some(Writer::new(journal));
+        *store.shared.writer.lock() = Some(JournalWriter::new(journal));
         let shared = Arc::clone(&store.shared);
         let writer = thread::Builder::new().name("pocket-writer".into());
         let thread = writer
@@ -103,8 +103,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes what was queued durable, ends the writer thread and lets go of the folder. Later
-    /// writes are refused, in memory too.
+    /// Makes queued writes durable, ends the writer thread and releases the folder. Later writes
+    /// are refused, in memory too.
     pub fn close(&self) {
         if !self.shared.durable {
             self.shared.give_up(Vec::new(), STOPPING);
@@ -125,30 +125,30 @@ impl Store {
 
 impl Shared {
     /// Queues a sequenced write; called under the state's lock, so the queue is in revision order.
-    /// Once that lock is let go of, [`Self::commit_here`] sees to the queue.
+    /// Once that lock is released, [`Self::commit_here`] handles the queue.
     pub(super) fn enqueue(&self, event: Arc<Event>) -> Waiter {
         let (done, wait) = oneshot::channel();
         self.queue.lock().waiting.push((event, done));
         wait
     }
 
-    /// Commits what waits on this very thread if nobody else is at it, the disk is quick, there is
-    /// no crowd to share the sync with, and requests have other threads; otherwise has the writer's
-    /// thread do it.
+    /// Commits the queue on this thread if no other holder is at it, the disk is fast, there are no
+    /// other writes to share the sync with, and requests have other threads; otherwise wakes the
+    /// writer thread.
     ///
     /// Waking the thread and being woken by it would take a lone writer half as long again as the
     /// sync itself. Returns how many watchers were woken here.
     pub(super) fn commit_here(&self) -> usize {
-        // Whoever holds it looks at the queue once more afterwards.
+        // The present holder checks the queue once more afterwards.
         let Some(mut held) = self.writer.try_lock() else {
             return 0;
         };
-        let suits = |writer: &&mut Writer| writer.suits_a_lone_write() && others_go_on();
+        let suits = |writer: &&mut JournalWriter| writer.suits_a_lone_write() && others_go_on();
         let mut woken = 0;
         if let Some(writer) = held.as_mut().filter(suits) {
             match catch_unwind(AssertUnwindSafe(|| self.commit_waiting(writer))) {
                 Ok(watchers) => woken = watchers,
-                Err(_) => self.give_up(Vec::new(), PANICKED),
+                Err(_) => self.give_up(Vec::new(), WRITER_PANICKED),
             }
         }
         drop(held);
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     fn run(&self) {
-        let _end = End(self);
+        let _end = ReleaseWaiters(self);
         while self.wait_for_work() {
             if let Some(writer) = self.writer.lock().as_mut() {
                 self.commit_waiting(writer);
@@ -176,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// Returns when there is something to do; false at the end.
+    /// Waits for work; false at the end.
     fn wait_for_work(&self) -> bool {
         let mut queue = self.queue.lock();
         while !queue.wants_thread() {
@@ -188,8 +188,8 @@ impl Shared {
         !(queue.closed && queue.waiting.is_empty())
     }
 
-    /// Commits what waits, and returns how many watchers that woke.
-    fn commit_waiting(&self, writer: &mut Writer) -> usize {
+    /// Commits the queue, and returns how many watchers were woken.
+    fn commit_waiting(&self, writer: &mut JournalWriter) -> usize {
         let batch = self.queue.lock().take();
         if batch.is_empty() {
             return 0;
@@ -199,7 +199,7 @@ impl Shared {
         woken
     }
 
-    fn commit(&self, writer: &mut Writer, batch: Vec<Queued>) -> usize {
+    fn commit(&self, writer: &mut JournalWriter, batch: Vec<Queued>) -> usize {
         let records: Vec<Record> = batch.iter().map(|(event, _)| record(event)).collect();
         match writer.append(&records) {
             Ok(()) => self.publish(batch),
@@ -210,9 +210,9 @@ impl Shared {
         }
     }
 
-    /// One step of the compaction under way, or the first of one that is due.
+    /// One step of the running compaction, or the first of one that is due.
     ///
-    /// One that fails has changed nothing, and is tried again when the logs have grown further.
+    /// A failed compaction has changed nothing, and is retried when the logs have grown further.
     fn compact(&self, journal: &mut Journal, under_way: Option<Compacting>) -> Option<Compacting> {
         let stepped = match under_way {
             Some(compacting) => compacting.step(journal),
@@ -233,7 +233,7 @@ impl Shared {
 
     fn publish(&self, batch: Vec<Queued>) -> usize {
         let mut answers = Vec::with_capacity(batch.len());
-        let mut wakes: Vec<Wake> = Vec::new();
+        let mut wakes: Vec<WatcherWake> = Vec::new();
         let mut state = self.state.write();
         for (event, done) in batch {
             let wake = state.commit(event, self.retention);
@@ -245,16 +245,16 @@ impl Shared {
         }
         self.committed.send_replace(state.committed);
         drop(state);
-        let woken = wakes.iter().map(Wake::watchers).sum();
-        wakes.into_iter().for_each(Wake::wake);
+        let woken = wakes.iter().map(WatcherWake::watchers).sum();
+        wakes.into_iter().for_each(WatcherWake::wake);
         for done in answers {
-            // Whoever asked may have gone away; the write stands all the same.
+            // The request may have been cancelled; the write stands all the same.
             let _ = done.send(Ok(()));
         }
         woken
     }
 
-    /// After a failed append nothing is known of what reached the disk, so nothing more is written.
+    /// After a failed append it is unknown what reached the disk, so nothing more is written.
     fn break_down(&self, batch: Vec<Queued>, error: &journal::Error) {
         let cause = chain(error);
         tracing::error!(error = %cause, "the data folder can no longer be written");
@@ -275,13 +275,13 @@ impl Shared {
     }
 }
 
-/// However the writer ends, nobody waits for it any longer.
-struct End<'a>(&'a Shared);
+/// However the writer ends, its waiters are released.
+struct ReleaseWaiters<'a>(&'a Shared);
 
-impl Drop for End<'_> {
+impl Drop for ReleaseWaiters<'_> {
     fn drop(&mut self) {
         let cause = if thread::panicking() {
-            PANICKED
+            WRITER_PANICKED
         } else {
             STOPPING
         };
@@ -289,13 +289,13 @@ impl Drop for End<'_> {
     }
 }
 
-/// Whether others go on while this thread waits for the disk: not on a runtime that has no other.
+/// Whether other tasks run while this thread waits for the disk: not on a single-threaded runtime.
 fn others_go_on() -> bool {
     Handle::try_current()
         .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
-/// The error with what caused it, since the text travels without the error.
+/// The error with its causes, since the text is passed on without the error.
 fn chain(error: &journal::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -307,7 +307,7 @@ fn chain(error: &journal::Error) -> String {
     text
 }
 
-/// The state that a folder holds. What is restored counts as having happened now.
+/// The state that a folder holds. Restored changes count as having happened now.
 fn restore(recovered: Recovered, now: Timestamp) -> State {
     let objects = recovered.live.into_iter().filter_map(|record| {
         let (resource, path) = split(&record.key)?;
@@ -322,7 +322,7 @@ fn restore(recovered: Recovered, now: Timestamp) -> State {
     state
 }
 
-fn past_event(change: journal::Change, at: Timestamp) -> Option<Event> {
+fn past_event(change: journal::JournalChange, at: Timestamp) -> Option<Event> {
     let (resource, path) = split(&change.record.key)?;
     let revision = change.record.revision;
     let previous = change

@@ -1,19 +1,20 @@
 //! The durable engine under the store: a checksummed, segmented, append-only log with snapshots.
 //!
-//! All objects live in memory; the journal exists so that they survive. It depends on nothing but
-//! a [`Disk`], and is written by one hand at a time.
+//! All objects live in memory; the journal makes them survive a restart. It depends on nothing but
+//! a [`Disk`], and has one writer at a time.
 //!
 //! Invariants:
 //! - a batch is durable when [`Journal::append`] returns `Ok`, and after a power cut it is there
 //!   as a whole or not at all;
-//! - the revision never goes back, even when nothing is left alive;
-//! - what was durable and is no longer readable is an [`Error`] that names the file, never silence.
+//! - the revision never goes back, even when no object is left;
+//! - data that was durable and is no longer readable is an [`Error`] that names the file, and is
+//!   never dropped silently.
 //!
-//! One limit remains. The end of the last log after a *crash* cannot be told from a write that the
-//! power cut short. Should the disk later damage the last batch, or wipe everything from some
+//! One limit remains. The end of the last log after a *crash* cannot be told from a write that a
+//! power cut interrupted. If the disk later damages the last batch, or erases everything from some
 //! batch to the end, that is dropped, with a warning if any of it is left. Every frame confirms
 //! those before it, and [`Journal::close`] writes one, so after an orderly stop damage to any one
-//! batch is noticed.
+//! batch is detected.
 //!
 //! ```text
 //! FORMAT                          pocket data format 1
@@ -55,7 +56,7 @@ use self::{frame::PAYLOAD_LIMIT, log::Log, record::record_len};
 /// One write of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The revision of this write, and of no other.
+    /// The unique revision of this write.
     pub revision: u64,
     /// The key, in the store's own form.
     pub key: Bytes,
@@ -63,32 +64,30 @@ pub struct Record {
     pub value: Option<Bytes>,
 }
 
-/// A recent write, with what it replaced.
+/// A recent write, with the version it replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// What was written.
+pub struct JournalChange {
     pub record: Record,
     /// The version before it, if the key existed.
     pub previous: Option<Record>,
 }
 
-/// What a data folder held.
+/// The content of a data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// No revision up to this one may be given again.
+    /// No revision up to this one may be assigned again.
     pub revision: u64,
     /// All objects, by key.
     pub live: Vec<Record>,
     /// Every write after `tail_after`, oldest first.
-    pub tail: Vec<Change>,
+    pub tail: Vec<JournalChange>,
     /// A watch may resume from this revision or any later one.
     pub tail_after: u64,
 }
 
-/// How a journal behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// At most this many recent writes are recovered for watches.
+pub struct JournalSettings {
+    /// Recent writes that are recovered for watches, at most.
     pub tail_limit: usize,
     /// The logs may grow by this many bytes, or by the size of the snapshot if that is larger,
     /// before [`Journal::wants_compaction`].
@@ -97,7 +96,7 @@ pub struct Settings {
     pub step: u32,
 }
 
-impl Default for Settings {
+impl Default for JournalSettings {
     fn default() -> Self {
         Self {
             tail_limit: 10_000,
@@ -111,22 +110,25 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Journal {
     disk: Arc<dyn Disk>,
-    settings: Settings,
+    settings: JournalSettings,
     log: Log,
-    /// The first failure to write: after it, what the disk holds is unknown until it is read again.
+    /// The first write failure: after it, what the disk holds is unknown until it is read again.
     failed: Option<Error>,
     snapshot_bytes: u64,
     sealed_bytes: u64,
-    /// Size of the logs above which a compaction is worth its cost.
+    /// Size of the logs above which [`Journal::wants_compaction`] is true.
     compact_at: u64,
     running: Weak<()>,
 }
 
 impl Journal {
-    /// Opens a data folder, making an empty one ready, and reads what it holds.
-    pub fn open(disk: Box<dyn Disk>, settings: Settings) -> Result<(Self, Recovered), Error> {
+    /// Opens a data folder, initializing an empty one, and reads its content.
+    pub fn open(
+        disk: Box<dyn Disk>,
+        settings: JournalSettings,
+    ) -> Result<(Self, Recovered), Error> {
         let disk: Arc<dyn Disk> = disk.into();
-        let settings = Settings {
+        let settings = JournalSettings {
             step: settings.step.max(1),
             ..settings
         };
@@ -165,17 +167,17 @@ impl Journal {
         self.log.last()
     }
 
-    /// Whether so much of the logs is history that a snapshot would pay.
+    /// Whether enough of the logs is superseded for a snapshot to pay.
     pub fn wants_compaction(&self) -> bool {
         self.failed.is_none()
             && self.running.strong_count() == 0
             && self.log_bytes() > self.compact_at
     }
 
-    /// Replaces snapshot and logs by a snapshot of the objects that exist at `revision`, which
-    /// must be [`Journal::revision`] or a later one that is given away already.
+    /// Replaces snapshot and logs by a snapshot of the objects that exist at `revision`, which must
+    /// be [`Journal::revision`] or a later one that is assigned already.
     ///
-    /// Nothing is lost whenever it is cut short. An error while the snapshot is written leaves the
+    /// Nothing is lost if it is interrupted. An error while the snapshot is written leaves the
     /// journal usable as it was.
     pub fn compact(
         &mut self,
@@ -187,7 +189,7 @@ impl Journal {
     }
 
     /// The first part of [`Journal::compact`]: later batches go to a new log, so the snapshot may
-    /// be written elsewhere meanwhile. One compaction runs at a time; dropping it gives it up.
+    /// be written elsewhere meanwhile. One compaction runs at a time; dropping it cancels it.
     pub fn begin_compaction(&mut self, revision: u64) -> Result<Compaction, Error> {
         self.check_health()?;
         if self.running.strong_count() > 0 {
@@ -199,7 +201,7 @@ impl Journal {
                 snapshot: revision,
             });
         }
-        // A compaction that fails is tried again only after as much again was written.
+        // A failed compaction is retried only after as much again was written.
         self.compact_at = self.log_bytes() + self.settings.compact_above;
         if revision != self.log.base() {
             let result = self.rotate(revision);
@@ -214,7 +216,7 @@ impl Journal {
         })
     }
 
-    /// The last part of [`Journal::compact`]: the snapshot takes the place of the logs before it.
+    /// The last part of [`Journal::compact`]: the snapshot replaces the logs before it.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a snapshot takes effect once, and ends its compaction"
@@ -237,13 +239,13 @@ impl Journal {
         recovery::tidy(&*self.disk, layout.superseded())
     }
 
-    /// Ends the journal in order, which confirms the last batch; see the module's one limit.
+    /// Closes the journal in order, which confirms the last batch; see the module's one limit.
     pub fn close(mut self) -> Result<(), Error> {
         self.check_health()?;
-        self.log.note_close()
+        self.log.write_close()
     }
 
-    /// The new log is durable before the old one says that it goes on there.
+    /// The new log is durable before the old one is sealed with its name.
     fn rotate(&mut self, base: u64) -> Result<(), Error> {
         let next = Log::create(&self.disk, base, self.settings.step)?;
         self.log.seal(base)?;

@@ -1,8 +1,8 @@
-//! An object as it is stored: its JSON bytes, with the revision already inside.
+//! A stored object: its JSON bytes, with the revision already inside.
 //!
-//! Gets, lists and watches copy these bytes; only writes and selectors look inside. The bytes
-//! begin with `kind`, `apiVersion` and `metadata.resourceVersion` in this order, so that a list
-//! can leave out the first two and a revision can be replaced without parsing.
+//! Gets, lists and watches copy these bytes; only writes and selectors parse them. The bytes begin
+//! with `kind`, `apiVersion` and `metadata.resourceVersion` in this order, so that a list can leave
+//! out the first two and a revision can be replaced without parsing.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Error, LARGEST_OBJECT};
+use super::{Error, MAX_OBJECT_BYTES};
 
 const METADATA: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
 
@@ -26,11 +26,11 @@ pub struct Object {
     revision: u64,
     json: Bytes,
     metadata: OnceLock<Box<Metadata>>,
-    /// See [`Self::unseen`].
-    unseen: AtomicU64,
+    /// See [`Self::hidden`].
+    hidden: AtomicU64,
 }
 
-/// An owner reference, as far as garbage collection looks at it.
+/// An owner reference, as far as garbage collection needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
@@ -43,7 +43,7 @@ pub struct Owner {
     /// Name of the owner.
     #[serde(default)]
     pub name: Box<str>,
-    /// Identity of the owner.
+    /// The owner's uid.
     #[serde(default)]
     pub uid: Box<str>,
     /// A foreground delete of the owner waits for this object.
@@ -51,25 +51,22 @@ pub struct Owner {
     pub block_owner_deletion: bool,
 }
 
-/// The part of `metadata` that the server itself looks at.
+/// The part of `metadata` that the server itself reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Identity.
     pub uid: Box<str>,
-    /// Name.
     pub name: Box<str>,
     /// Namespace, empty for cluster-scoped objects.
     pub namespace: Box<str>,
     /// For selectors.
     pub labels: Map<String, Value>,
-    /// Who must let go before the object can vanish.
+    /// They keep a deleted object until they are removed.
     pub finalizers: Vec<Box<str>>,
     /// For garbage collection.
     pub owner_references: Vec<Owner>,
-    /// Set once a delete was accepted.
+    /// Set once the object is deleted.
     pub deletion_timestamp: Option<Box<str>>,
-    /// Birth.
     pub creation_timestamp: Option<Box<str>>,
 }
 
@@ -80,27 +77,27 @@ impl Object {
             revision,
             json,
             metadata: OnceLock::new(),
-            unseen: AtomicU64::new(0),
+            hidden: AtomicU64::new(0),
         }
     }
 
-    /// Stands for what was written with the object and is not shown; zero if nothing was. It is
-    /// forgotten when the server stops.
-    pub fn unseen(&self) -> u64 {
-        self.unseen.load(Ordering::Relaxed)
+    /// Identifies parts that were written with the object and are not shown; zero if there are
+    /// none. It is lost when the server stops.
+    pub fn hidden(&self) -> u64 {
+        self.hidden.load(Ordering::Relaxed)
     }
 
-    /// Remembers what was written and is not shown.
-    pub fn hold_unseen(&self, mark: u64) {
-        self.unseen.store(mark, Ordering::Relaxed);
+    /// Records parts that were written and are not shown.
+    pub fn set_hidden(&self, mark: u64) {
+        self.hidden.store(mark, Ordering::Relaxed);
     }
 
-    /// The object as it would be stored, in the answer to a dry run of a create.
+    /// The object as it would be stored, for the response to a dry run of a create.
     pub fn unstored(value: &Value) -> Self {
         Self::new(0, value.to_string().into())
     }
 
-    /// The object as it would be stored, shown at the revision it has now.
+    /// The object as it would be stored, shown at its present revision.
     pub fn pretended(value: &Value, revision: u64) -> Self {
         Self::new(revision, encode(value, revision))
     }
@@ -115,16 +112,16 @@ impl Object {
         &self.json
     }
 
-    /// Refuses what is too large to be stored. An object that is going may take a little more: the
-    /// marks of its removal must find room on the largest.
+    /// Refuses an object that is too large. A terminating object may be a little larger: its
+    /// deletion timestamp must fit on the largest.
     pub fn check_size(&self) -> Result<(), Error> {
-        const MARKS: usize = 64 << 10;
+        const DELETION_MARKS_BYTES: usize = 64 << 10;
         let bytes = self.json.len();
-        if bytes <= LARGEST_OBJECT {
+        if bytes <= MAX_OBJECT_BYTES {
             return Ok(());
         }
         let going = self.metadata().deletion_timestamp.is_some();
-        let limit = LARGEST_OBJECT + if going { MARKS } else { 0 };
+        let limit = MAX_OBJECT_BYTES + if going { DELETION_MARKS_BYTES } else { 0 };
         if bytes <= limit {
             return Ok(());
         }
@@ -138,12 +135,11 @@ impl Object {
         &self.json[start..]
     }
 
-    /// The object parsed.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The same state shown at another revision, as when it leaves a selector.
+    /// The same state at another revision, as when it stops matching a selector.
     pub fn at_revision(&self, revision: u64) -> Bytes {
         let Some(at) = find(&self.json, METADATA) else {
             return self.json.clone();
@@ -160,7 +156,7 @@ impl Object {
         json.into()
     }
 
-    /// The server's view of `metadata`, parsed on first use.
+    /// The parsed `metadata`, cached on first use.
     pub fn metadata(&self) -> &Metadata {
         #[derive(Deserialize)]
         struct Partial {
@@ -173,7 +169,7 @@ impl Object {
         })
     }
 
-    /// Whether the object may have owners, told without parsing.
+    /// Whether the object may have owners, decided without parsing.
     pub fn may_have_owners(&self) -> bool {
         find(&self.json, b"\"ownerReferences\"").is_some()
     }
@@ -217,7 +213,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
 
 fn append_entry(json: &mut Vec<u8>, key: &str, value: &Value) {
     json.push(b',');
-    // Writing into a vector and of a plain string cannot fail.
+    // Writing a plain string into a vector cannot fail.
     let _ = serde_json::to_writer(&mut *json, key);
     json.push(b':');
     append(json, value);

@@ -1,4 +1,4 @@
-//! The state behind the lock: what is there now, what is on its way, and what happened lately.
+//! The state behind the lock: committed objects, pending writes and recent history.
 
 mod bucket;
 mod past;
@@ -8,30 +8,32 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::sync::watch as wake;
 
-use super::{Change, Error, Event, Expect, Follower, Object, Placed, Put, Retention, encode};
+use super::{
+    Change, Error, Event, Expect, Follower, LocatedObject, Object, Put, Retention, encode,
+};
 
 pub(super) use past::Batch;
-pub use past::{Page, Range};
+pub use past::{KeyRange, Page};
 
 use bucket::{Bucket, Buckets};
 use past::{prefix, scan};
 
-/// Everything the store knows.
+/// The content of the store.
 #[derive(Default)]
 pub(crate) struct State {
     /// The newest sequenced revision.
     pub(super) sequenced: u64,
     /// The newest committed revision.
     pub(super) committed: u64,
-    /// Changes up to here are forgotten; states from here on can be read.
+    /// Changes up to here are dropped; states from here on can be read.
     pub(super) compacted: u64,
-    /// What happened before this revision was never known here.
+    /// Changes before this revision were never known here.
     born: u64,
     buckets: Buckets,
-    /// All kept events in order; each is also in its bucket's log.
+    /// All retained events in order; each is also in its bucket's log.
     log: VecDeque<Arc<Event>>,
     weight: usize,
-    /// Why nothing more can be written.
+    /// Why writes are refused.
     pub(super) broken: Option<Arc<str>>,
 }
 
@@ -40,26 +42,25 @@ pub(crate) struct State {
 pub struct Head {
     /// The object, absent if the newest change removes it.
     pub object: Option<Arc<Object>>,
-    /// The revision that must be committed before anyone is told of this state.
+    /// The revision that must be committed before a client may see this state.
     pub revision: u64,
 }
 
-/// Those who watch a resource, to be woken for a change.
+/// The watchers of a resource, to be woken for a change.
 #[must_use]
-pub(super) struct Wake(wake::Sender<u64>, u64);
+pub(super) struct WatcherWake(wake::Sender<u64>, u64);
 
-impl Wake {
-    /// Must be called without the state's lock: it is the first thing that the woken ask for.
+impl WatcherWake {
+    /// Must be called without the state's lock: the woken watchers take it first.
     pub(super) fn wake(self) {
         self.0.send_replace(self.1);
     }
 
-    /// How many it wakes.
     pub(super) fn watchers(&self) -> usize {
         self.0.receiver_count()
     }
 
-    /// Whether the same are woken by both.
+    /// Whether both wake the same watchers.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.0.same_channel(&other.0)
     }
@@ -76,7 +77,7 @@ impl State {
         }
     }
 
-    /// A state restored from disk, of which the changes after `known` will be remembered.
+    /// A state restored from disk; the changes after `known` will be added.
     pub(super) fn restore(
         revision: u64,
         known: u64,
@@ -98,7 +99,7 @@ impl State {
         self.buckets.of(resource, self.committed, self.born)
     }
 
-    /// Checks the expectation, gives the write its revision and builds its event.
+    /// Checks the expectation, assigns the revision and builds the event.
     pub(super) fn sequence(
         &mut self,
         resource: &str,
@@ -146,15 +147,15 @@ impl State {
         (bucket.name.clone(), path)
     }
 
-    /// Marks a sequenced change as on its way, so that the next write builds on it.
+    /// Records a sequenced change as pending, so that the next write builds on it.
     pub(super) fn hold(&mut self, event: &Arc<Event>) {
         let bucket = self.bucket(&event.resource);
         bucket.pending.insert(event.path.clone(), event.clone());
     }
 
-    /// Makes a sequenced change visible and tells the followers of the resource. Those who watch it
-    /// are to be woken once the state can be read.
-    pub(super) fn commit(&mut self, event: Arc<Event>, retention: Retention) -> Wake {
+    /// Makes a sequenced change visible and calls the followers of the resource. Its watchers must
+    /// be woken once the state can be read.
+    pub(super) fn commit(&mut self, event: Arc<Event>, retention: Retention) -> WatcherWake {
         let revision = event.revision();
         self.committed = revision;
         self.weight += event.weight();
@@ -175,14 +176,14 @@ impl State {
             follower(event.change, &event.object);
         }
         bucket.log.push_back(event);
-        let wake = Wake(bucket.wake.clone(), revision);
+        let wake = WatcherWake(bucket.wake.clone(), revision);
         while self.weight > retention.bytes && self.log.len() > 1 {
             self.forget_oldest();
         }
         wake
     }
 
-    /// Shows `follower` what is there, and every change from now on.
+    /// Calls `follower` with the present objects, and with every change from now on.
     pub(super) fn follow(&mut self, resource: &str, follower: Follower) {
         let bucket = self.bucket(resource);
         for object in bucket.objects.values() {
@@ -191,7 +192,7 @@ impl State {
         bucket.followers.push(follower);
     }
 
-    /// Takes in a change that was committed before the state was restored.
+    /// Adds a change that was committed before the state was restored.
     pub(super) fn remember(&mut self, event: Arc<Event>) {
         self.weight += event.weight();
         self.log.push_back(event.clone());
@@ -241,7 +242,7 @@ impl State {
             .map_or(self.born, |bucket| bucket.forgotten)
     }
 
-    /// Makes every watcher look again.
+    /// Wakes every watcher.
     pub(super) fn wake_all(&self) {
         for bucket in self.buckets.iter() {
             bucket.wake.send_modify(|_| {});
@@ -267,7 +268,7 @@ impl State {
         let Some(bucket) = self.buckets.get(resource) else {
             return Vec::new();
         };
-        let range = Range::of(namespace);
+        let range = KeyRange::of(namespace);
         let committed =
             scan(&bucket.objects, &range).filter(|(path, _)| !bucket.pending.contains_key(*path));
         let prefix = prefix(&range);
@@ -301,7 +302,7 @@ impl State {
     }
 
     /// All committed objects, for a snapshot on disk.
-    pub(super) fn live(&self) -> Vec<Placed> {
+    pub(super) fn live(&self) -> Vec<LocatedObject> {
         let buckets = self.buckets.iter();
         buckets
             .flat_map(|bucket| {

@@ -54,7 +54,7 @@ fn names(page: &Page) -> Vec<String> {
 
 async fn page_at(store: &Store, revision: u64) -> Result<Page, Error> {
     View::of(store.clone())
-        .page(MAPS, Range::default(), Some(revision))
+        .page(MAPS, KeyRange::default(), Some(revision))
         .await
         .unwrap()
 }
@@ -346,7 +346,7 @@ async fn a_closed_store_in_memory_refuses_writes_and_ends_waits() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_writer_that_panicked() {
+async fn a_panicked_writer_releases_its_waiters() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Box::new(journal::FolderDisk::open(folder.path()).unwrap());
     let store = Store::durable(disk, Retention::default(), now()).unwrap();
@@ -386,7 +386,7 @@ async fn a_follower_is_shown_what_is_there_and_then_every_commit() {
 async fn an_object_that_is_too_large_is_refused_and_takes_no_revision() {
     let store = Store::in_memory(0, Retention::default());
     let mut large = object("large", 1);
-    large["data"]["v"] = json!("x".repeat(LARGEST_OBJECT - 200));
+    large["data"]["v"] = json!("x".repeat(MAX_OBJECT_BYTES - 200));
     let write = async |expect, value: &Value| {
         store
             .write(MAPS, "d/large", expect, Put::Object(value), now())
@@ -398,7 +398,7 @@ async fn an_object_that_is_too_large_is_refused_and_takes_no_revision() {
     assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
     assert_eq!(store.sequenced(), 0);
     write(Expect::Absent, &large).await.unwrap();
-    // What marks a removal finds room.
+    // The deletion timestamp still fits.
     larger["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     write(Expect::Revision(1), &larger).await.unwrap();
 }
@@ -420,7 +420,7 @@ async fn a_page_takes_up_to_its_limit_and_counts_the_rest_now_and_in_the_past() 
         (5, None, Some(3), "a c d", 0),
     ];
     for (revision, after, limit, expected, remaining) in cases {
-        let range = Range {
+        let range = KeyRange {
             namespace: "d",
             after,
             limit,

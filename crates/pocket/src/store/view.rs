@@ -1,7 +1,7 @@
-//! How a reader sees the store: as it is, or a few events late; with hooks around each access.
+//! A reader's view of the store: current, or a few events late; with hooks around each access.
 //!
 //! A stale cache, a lagging replica and a lost event are the faults that controllers meet. A view
-//! shows them on demand without the server above it knowing.
+//! simulates them without the server above it knowing.
 
 use std::{
     fmt,
@@ -15,10 +15,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Cursor, Error, Event, Expect, Object, Page, Put, Range, Store, state::State};
+use super::{Cursor, Error, Event, Expect, KeyRange, Object, Page, Put, Store, state::State};
 use crate::status::ApiError;
 
-/// What is about to be accessed, or was.
+/// The object or collection that is accessed.
 #[derive(Debug, Clone, Copy)]
 pub struct Access<'a> {
     /// The resource, such as `apps/deployments`.
@@ -27,24 +27,25 @@ pub struct Access<'a> {
     pub path: &'a str,
 }
 
-/// What becomes of an event that is about to be delivered.
+/// What happens to an event that is about to be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// Deliver it.
     Deliver,
-    /// Lose it.
+    /// Drop it.
     Skip,
     /// End the watch before it.
     Cut,
 }
 
-type Hooked<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The result of a hook.
+pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Called around each read, write and event. A hook may wait, and may refuse; a refusal after a
-/// write hides a write that happened, as a lost answer does.
+/// write hides a write that happened, as a lost response does.
 pub trait Hooks: Send + Sync + 'static {
     /// Before an object or a list is read.
-    fn before_read<'a>(&'a self, _access: Access<'a>) -> Hooked<'a, Result<(), ApiError>> {
+    fn before_read<'a>(&'a self, _access: Access<'a>) -> HookFuture<'a, Result<(), ApiError>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -53,12 +54,12 @@ pub trait Hooks: Send + Sync + 'static {
         &'a self,
         _access: Access<'a>,
         _revision: u64,
-    ) -> Hooked<'a, Result<(), ApiError>> {
+    ) -> HookFuture<'a, Result<(), ApiError>> {
         Box::pin(async { Ok(()) })
     }
 
     /// Before a write is sequenced.
-    fn before_write<'a>(&'a self, _access: Access<'a>) -> Hooked<'a, Result<(), ApiError>> {
+    fn before_write<'a>(&'a self, _access: Access<'a>) -> HookFuture<'a, Result<(), ApiError>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -67,20 +68,20 @@ pub trait Hooks: Send + Sync + 'static {
         &'a self,
         _access: Access<'a>,
         _revision: u64,
-    ) -> Hooked<'a, Result<(), ApiError>> {
+    ) -> HookFuture<'a, Result<(), ApiError>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Before a watcher is given an event.
-    fn before_event<'a>(&'a self, _event: &'a Event) -> Hooked<'a, Flow> {
+    /// Before an event is delivered to a watcher.
+    fn before_event<'a>(&'a self, _event: &'a Event) -> HookFuture<'a, Flow> {
         Box::pin(async { Flow::Deliver })
     }
 
-    /// After a watcher was given an event.
+    /// After an event was delivered to a watcher.
     fn after_event(&self, _event: &Event) {}
 }
 
-/// A store as one reader sees it.
+/// The store as one reader sees it.
 #[derive(Clone)]
 pub struct View {
     store: Store,
@@ -89,7 +90,7 @@ pub struct View {
 }
 
 impl View {
-    /// The store as it is.
+    /// A view without lag.
     pub fn of(store: Store) -> Self {
         Self {
             store,
@@ -98,7 +99,7 @@ impl View {
         }
     }
 
-    /// A view of the same store that may lag and be hooked on its own.
+    /// A view of the same store with its own lag and hooks.
     #[must_use]
     pub fn another(&self, hooks: Option<Arc<dyn Hooks>>) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl View {
     /// From now on reads and watches are this many events late. Writes are not.
     pub fn set_lag(&self, events: usize) {
         self.lag.store(events, Ordering::Relaxed);
-        // Whoever waits for a change must look again: there may be more to see now.
+        // Waiting watchers must check again: there may be more to see now.
         self.store.shared.state.read().wake_all();
         self.store.shared.committed.send_modify(|_| {});
     }
@@ -120,17 +121,15 @@ impl View {
         self.lag.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns once this view shows what happened up to `revision`.
+    /// Returns once this view shows the changes up to `revision`.
     pub async fn shows(&self, revision: u64) -> Result<(), Error> {
         self.store.reached(|| self.revision() >= revision).await
     }
 
-    /// The store behind the view.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The hooks, if any.
     pub fn hooks(&self) -> Option<&Arc<dyn Hooks>> {
         self.hooks.as_ref()
     }
@@ -168,7 +167,7 @@ impl View {
     pub async fn page(
         &self,
         resource: &str,
-        range: Range<'_>,
+        range: KeyRange<'_>,
         revision: Option<u64>,
     ) -> Result<Result<Page, Error>, ApiError> {
         let access = Access { resource, path: "" };
@@ -185,7 +184,7 @@ impl View {
     fn page_now(
         &self,
         resource: &str,
-        range: &Range<'_>,
+        range: &KeyRange<'_>,
         revision: Option<u64>,
     ) -> Result<Page, Error> {
         let state = self.store.shared.state.read();

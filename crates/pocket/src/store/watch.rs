@@ -1,4 +1,4 @@
-//! A place in the history of one resource.
+//! A watcher's position in the history of one resource.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use tokio::sync::watch as wake;
 
 use super::{Error, Event, View, state::Batch};
 
-/// What a watcher takes at a time, so that one that has fallen far behind does not hold the lock, or
-/// much memory, while it catches up; or while it never does.
+/// Events that a watcher reads at a time, so that one that is far behind does not hold the lock, or
+/// much memory, while it catches up.
 const BATCH: Batch = Batch {
     events: 256,
     bytes: 1 << 20,
 };
 
-/// A watcher's place: everything up to [`Cursor::revision`] was taken.
+/// A watcher's position: everything up to [`Cursor::revision`] was read.
 #[derive(Debug)]
 pub struct Cursor {
     view: View,
@@ -36,14 +36,15 @@ impl Cursor {
         }
     }
 
-    /// Everything of this resource up to here was taken.
+    /// Everything of this resource up to here was read.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Takes what is there, without waiting. An empty batch means that there is no more now.
+    /// Reads the available events, without waiting. An empty batch means that there are no more
+    /// now.
     pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Error> {
-        // Seen before reading, so that a change in between wakes the next wait.
+        // Marked as seen before reading, so that a change in between wakes the next wait.
         self.wake.borrow_and_update();
         self.committed.borrow_and_update();
         let state = self.view.store().shared.state.read();
@@ -57,7 +58,7 @@ impl Cursor {
         }
         let (events, more) = state.events(&self.resource, self.revision, until, BATCH);
         drop(state);
-        // If none was left behind, all up to `until` are in hand, and the place moves on even when
+        // If none was left behind, all up to `until` were read, and the position advances even when
         // other resources made the revisions.
         self.revision = match events.last() {
             Some(last) if more => last.revision(),
@@ -75,7 +76,7 @@ impl Cursor {
             let _ = self.wake.changed().await;
             return;
         }
-        // What a view that lags shows moves with every commit, whatever its resource.
+        // The position of a lagging view moves with every commit, whatever its resource.
         tokio::select! {
             biased;
             _ = self.wake.changed() => {}
@@ -84,7 +85,7 @@ impl Cursor {
     }
 }
 
-/// The mistake of a server that loses a change when several come at once.
+/// The deliberate mistake: loses a change when several come at once.
 #[cfg(feature = "seeded")]
 fn lossy(mut events: Vec<Arc<Event>>) -> Vec<Arc<Event>> {
     if crate::seeded::is_planted() && events.len() > 1 {

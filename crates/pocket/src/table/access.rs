@@ -1,4 +1,4 @@
-//! Configuration, secrets, and who may do what.
+//! Rows of ConfigMaps, Secrets, RBAC bindings and webhook configurations.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Durations in the few letters that kubectl uses for them.
+//! Durations in kubectl's short form.
 
 use jiff::Timestamp;
 
@@ -22,7 +22,7 @@ pub fn human_duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);
     match () {
-        // Clocks differ a little.
+        // Small clock differences are tolerated.
         () if seconds < -1 => INVALID.into(),
         () if seconds < 0 => "0s".into(),
         () if seconds < 120 => format!("{seconds}s"),

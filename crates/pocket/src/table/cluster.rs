@@ -1,4 +1,4 @@
-//! The cluster itself: nodes, namespaces, classes, limits.
+//! Rows of nodes, namespaces, quotas, leases, priority classes and runtime classes.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -9,7 +9,7 @@ use crate::discovery::group_version;
 
 /// One entry of `columnDefinitions`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Definition {
+pub struct ColumnDefinition {
     /// As in the header line.
     pub name: String,
     /// JSON type of the cells, or `date`.
@@ -26,23 +26,27 @@ pub struct Definition {
     pub priority: i64,
 }
 
-// The file is generated and committed, and a test reads it: an unreadable one is empty here.
-static PUBLISHED: LazyLock<HashMap<String, Vec<Definition>>> = LazyLock::new(|| {
+// The file is generated and committed, and a test parses it: an unreadable one is empty here.
+static PUBLISHED: LazyLock<HashMap<String, Vec<ColumnDefinition>>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../data/columns.json")).unwrap_or_default()
 });
 
 /// The columns of a built-in kind that has its own.
-pub(super) fn published(group: &str, version: &str, plural: &str) -> Option<&'static [Definition]> {
+pub(super) fn published(
+    group: &str,
+    version: &str,
+    plural: &str,
+) -> Option<&'static [ColumnDefinition]> {
     let resource = format!("{}/{plural}", group_version(group, version));
     PUBLISHED.get(&resource).map(Vec::as_slice)
 }
 
 #[cfg(test)]
-pub(super) fn all() -> &'static HashMap<String, Vec<Definition>> {
+pub(super) fn all() -> &'static HashMap<String, Vec<ColumnDefinition>> {
     &PUBLISHED
 }
 
-impl Definition {
+impl ColumnDefinition {
     fn plain(name: &str, format: &str, description: &str) -> Self {
         Self {
             name: name.into(),
@@ -53,7 +57,7 @@ impl Definition {
         }
     }
 
-    /// The column every kind starts with.
+    /// The first column of every kind.
     pub fn name() -> Self {
         Self::plain(
             "Name",
@@ -62,7 +66,7 @@ impl Definition {
         )
     }
 
-    /// The column that kinds without others end with.
+    /// The last column of kinds without others.
     pub fn age() -> Self {
         Self::plain("Age", "", "How long ago the object was created.")
     }

@@ -5,16 +5,15 @@ use std::fmt;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Definition, age};
+use super::{ColumnDefinition, age};
 
 /// Finds a column's value in an object.
 type Lookup = Box<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 
-/// A declared column and how to find its value.
+/// A declared column and the lookup of its value.
 pub struct Column {
-    /// What the header says.
-    pub definition: Definition,
-    /// The column's JSONPath, applied.
+    pub definition: ColumnDefinition,
+    /// The evaluated JSONPath of the column.
     pub path: Lookup,
 }
 

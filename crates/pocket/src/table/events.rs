@@ -1,4 +1,4 @@
-//! Events of both APIs: the newer one has other names for the same fields.
+//! Rows of events of both APIs: the newer one has other names for the same fields.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,8 +8,8 @@ use super::{
     read::{self, number, text, text_or},
 };
 
-/// What both APIs say, under one name.
-struct Event<'a> {
+/// The common fields of both APIs.
+struct EventFields<'a> {
     object: &'a Value,
     message: &'a str,
     source: String,
@@ -18,7 +18,7 @@ struct Event<'a> {
     count: i64,
 }
 
-impl<'a> Event<'a> {
+impl<'a> EventFields<'a> {
     fn of(event: &'a Value, newer: bool) -> Self {
         let pick = |new: &'static str, old: &'static str| if newer { new } else { old };
         let source = pick("/deprecatedSource", "/source");
@@ -68,15 +68,15 @@ fn source_text(event: &Value, source: &str, reporter: &str) -> String {
 
 /// An event of the core API.
 pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
-    cells(object, &Event::of(object, false), now)
+    cells(object, &EventFields::of(object, false), now)
 }
 
 /// An event of `events.k8s.io`.
 pub(super) fn regarding_event(object: &Value, now: Timestamp) -> Vec<Value> {
-    cells(object, &Event::of(object, true), now)
+    cells(object, &EventFields::of(object, true), now)
 }
 
-fn cells(object: &Value, event: &Event<'_>, now: Timestamp) -> Vec<Value> {
+fn cells(object: &Value, event: &EventFields<'_>, now: Timestamp) -> Vec<Value> {
     let kind = text(event.object, "/kind").to_lowercase();
     let about = match text(event.object, "/name") {
         "" => kind,

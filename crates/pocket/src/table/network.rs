@@ -1,4 +1,4 @@
-//! Addresses and the ways to them.
+//! Rows of services, endpoints, ingresses and network policies.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::read::{self, NONE, UNSET, either, joined, list, number, shortened, text, text_or};
 
-/// How many addresses, ports or hosts are shown before the rest is only counted.
-const SHOWN: usize = 3;
+/// Addresses, ports or hosts that are shown; the rest is only counted.
+const MAX_SHOWN: usize = 3;
 
 pub(super) fn service(object: &Value, now: Timestamp) -> Vec<Value> {
     let address = match text(object, "/spec/clusterIPs/0") {
@@ -46,7 +46,7 @@ fn external_address(object: &Value) -> String {
     }
 }
 
-/// Addresses or names that a load balancer was given, each once and in order.
+/// Addresses or host names of a load balancer, each once and in order.
 fn balancers(object: &Value) -> Vec<&str> {
     let entries = list(object, "/status/loadBalancer/ingress").iter();
     let shown = entries.map(|entry| text_or(entry, "/ip", text(entry, "/hostname")));
@@ -74,7 +74,7 @@ pub(super) fn endpoints(object: &Value, now: Timestamp) -> Vec<Value> {
             all.extend(ips().map(|ip| socket(ip, number(port, "/port"))));
         }
     }
-    let shown = shortened(&all, SHOWN);
+    let shown = shortened(&all, MAX_SHOWN);
     vec![read::name(object), shown.into(), read::age(object, now)]
 }
 
@@ -94,7 +94,7 @@ pub(super) fn endpoint_slice(object: &Value, now: Timestamp) -> Vec<Value> {
     let ports = if ports.is_empty() {
         UNSET.into()
     } else {
-        shortened(&ports, SHOWN)
+        shortened(&ports, MAX_SHOWN)
     };
     let addresses: Vec<String> = list(object, "/endpoints")
         .iter()
@@ -104,7 +104,7 @@ pub(super) fn endpoint_slice(object: &Value, now: Timestamp) -> Vec<Value> {
     let addresses = if addresses.is_empty() {
         UNSET.into()
     } else {
-        shortened(&addresses, SHOWN)
+        shortened(&addresses, MAX_SHOWN)
     };
     vec![
         read::name(object),
@@ -125,7 +125,7 @@ pub(super) fn ingress(object: &Value, now: Timestamp) -> Vec<Value> {
     let hosts = if hosts.is_empty() {
         "*".into()
     } else {
-        shortened(&hosts, SHOWN)
+        shortened(&hosts, MAX_SHOWN)
     };
     let ports = if list(object, "/spec/tls").is_empty() {
         "80"

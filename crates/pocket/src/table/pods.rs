@@ -1,4 +1,4 @@
-//! Pods: the status word is the reason that explains best why the pod is as it is.
+//! Rows of pods: the status is the reason that best explains the pod's state.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use super::{
     read::{self, NONE, flag, is_true, list, number, text, text_or},
 };
 
-/// READY, STATUS, RESTARTS and, wide, where the pod is.
+/// READY, STATUS, RESTARTS and, wide, address and node.
 pub(super) fn pod(pod: &Value, now: Timestamp) -> Vec<Value> {
-    let summary = Summary::of(pod);
+    let summary = PodSummary::of(pod);
     let ip = match text(pod, "/status/podIPs/0/ip") {
         "" => text_or(pod, "/status/podIP", NONE),
         ip => ip,
@@ -28,7 +28,7 @@ pub(super) fn pod(pod: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// What a row says of a pod that will not run again.
+/// The row condition of a pod that will not run again.
 pub(super) fn completion(pod: &Value) -> Option<Value> {
     let message = match text(pod, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
@@ -54,9 +54,9 @@ fn readiness_gates(pod: &Value) -> String {
     format!("{}/{}", open.count(), gates.len())
 }
 
-/// What the containers of a pod amount to.
+/// The summary of a pod's container statuses.
 #[derive(Debug, Default)]
-struct Summary {
+struct PodSummary {
     reason: String,
     ready: usize,
     total: usize,
@@ -65,7 +65,7 @@ struct Summary {
     restarted: String,
 }
 
-impl Summary {
+impl PodSummary {
     fn of(pod: &Value) -> Self {
         let mut summary = Self {
             reason: text_or(pod, "/status/reason", text(pod, "/status/phase")).into(),
@@ -77,22 +77,22 @@ impl Summary {
         {
             summary.reason = "SchedulingGated".into();
         }
-        let initializing = summary.see_init_containers(pod);
+        let initializing = summary.add_init_containers(pod);
         if !initializing || is_true(pod, "Initialized") {
-            summary.see_containers(pod);
+            summary.add_containers(pod);
         }
-        summary.see_deletion(pod);
+        summary.add_deletion(pod);
         summary
     }
 
     /// Whether an init container still has to finish.
-    fn see_init_containers(&mut self, pod: &Value) -> bool {
+    fn add_init_containers(&mut self, pod: &Value) -> bool {
         let total = list(pod, "/spec/initContainers").len();
         for (index, status) in list(pod, "/status/initContainerStatuses")
             .iter()
             .enumerate()
         {
-            self.see_restarts(status);
+            self.add_restarts(status);
             if status.pointer("/state/terminated").is_some()
                 && number(status, "/state/terminated/exitCode") == 0
             {
@@ -111,12 +111,12 @@ impl Summary {
         false
     }
 
-    fn see_containers(&mut self, pod: &Value) {
+    fn add_containers(&mut self, pod: &Value) {
         self.keep_sidecar_restarts(pod);
         let mut running = false;
-        // The first container that has something to say wins, so it is seen last.
+        // The first container with a reason wins, so it is visited last.
         for status in list(pod, "/status/containerStatuses").iter().rev() {
-            self.see_restarts(status);
+            self.add_restarts(status);
             if let Some(reason) = state_reason(status) {
                 self.reason = reason;
             } else if flag(status, "/ready") && status.pointer("/state/running").is_some() {
@@ -131,17 +131,17 @@ impl Summary {
         }
     }
 
-    /// Once the pod runs, restarts of finished init containers are history.
+    /// Drops restarts of finished init containers once the pod runs.
     fn keep_sidecar_restarts(&mut self, pod: &Value) {
         (self.restarts, self.restarted) = (0, String::new());
         for status in list(pod, "/status/initContainerStatuses") {
             if is_sidecar(pod, text(status, "/name")) {
-                self.see_restarts(status);
+                self.add_restarts(status);
             }
         }
     }
 
-    fn see_restarts(&mut self, status: &Value) {
+    fn add_restarts(&mut self, status: &Value) {
         self.restarts += number(status, "/restartCount");
         let finished = text(status, "/lastState/terminated/finishedAt");
         if finished > self.restarted.as_str() {
@@ -149,7 +149,7 @@ impl Summary {
         }
     }
 
-    fn see_deletion(&mut self, pod: &Value) {
+    fn add_deletion(&mut self, pod: &Value) {
         if text(pod, "/metadata/deletionTimestamp").is_empty() {
             return;
         }
@@ -169,7 +169,7 @@ impl Summary {
     }
 }
 
-/// Why a container waits or has ended; `None` while it runs or nothing is said.
+/// Why a container waits or has ended; `None` while it runs or is unknown.
 fn state_reason(status: &Value) -> Option<String> {
     let said = |pointer| Some(text(status, pointer)).filter(|reason| !reason.is_empty());
     if let Some(reason) = said("/state/waiting/reason").or(said("/state/terminated/reason")) {

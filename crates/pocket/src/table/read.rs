@@ -1,4 +1,4 @@
-//! Reading objects for people: what is missing is shown as such and never fails.
+//! Reading fields for display: a missing one is shown as such and never fails.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub(super) fn size(value: &Value, pointer: &str) -> usize {
         .map_or(0, serde_json::Map::len)
 }
 
-/// The condition of this type, if it is there.
+/// The condition of this type, if it exists.
 pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     list(object, "/status/conditions")
         .iter()
@@ -90,7 +90,7 @@ pub(super) fn either(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Words with commas between them, or `<none>`.
+/// Words joined by commas, or `<none>`.
 pub(super) fn joined<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
     let words: Vec<T> = words.into_iter().collect();
     if words.is_empty() {
@@ -100,7 +100,7 @@ pub(super) fn joined<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Strin
     words.join(",")
 }
 
-/// The first `limit` words with commas between them, and how many were left out.
+/// The first `limit` words joined by commas, and how many were left out.
 pub(super) fn shortened(words: &[String], limit: usize) -> String {
     if words.len() <= limit {
         return joined(words);
@@ -114,7 +114,7 @@ pub(super) fn labels(map: Option<&Value>) -> String {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
     let entries =
         entries.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
-    // As a whole they are sorted, so `app1=` comes before `app=`.
+    // Sorted as whole texts, so `app1=` comes before `app=`.
     let mut entries: Vec<_> = entries.collect();
     entries.sort_unstable();
     joined(entries)

@@ -1,4 +1,4 @@
-//! How many pods there should and must be.
+//! Rows of autoscalers and disruption budgets.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub(super) fn autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
     scaled(object, now, targets(object))
 }
 
-/// The autoscaler of v1, which knows nothing but a share of the CPU request.
+/// The autoscaler of v1, which only has the CPU utilization.
 pub(super) fn cpu_autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
     scaled(object, now, cpu_target(object))
 }
@@ -62,7 +62,7 @@ fn cpu_target(object: &Value) -> String {
     format!("cpu: {current}/{wanted}")
 }
 
-/// One metric as `current/wanted`, with its name in front where it is a resource.
+/// One metric as `current/target`, with its name in front if it is a resource.
 fn target(metric: &Value, current: &Value) -> String {
     let (field, prefix) = match text(metric, "/type") {
         "Resource" => ("resource", text(metric, "/resource/name")),

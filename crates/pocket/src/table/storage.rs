@@ -1,4 +1,4 @@
-//! Volumes and claims on them.
+//! Rows of volumes, claims and storage classes.
 
 use jiff::Timestamp;
 use serde_json::Value;

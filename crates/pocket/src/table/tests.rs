@@ -1,4 +1,4 @@
-//! What kubectl users see, kind by kind.
+//! The rows that kubectl users see, kind by kind.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn a_kind_without_columns_prints_name_and_age() {
 
 fn column(kind: &str, key: &'static str) -> Column {
     Column {
-        definition: Definition {
+        definition: ColumnDefinition {
             name: key.into(),
             kind: kind.into(),
             format: String::new(),

@@ -1,4 +1,4 @@
-//! Things that make pods.
+//! Rows of workloads.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Who asks, by what came with the request.
+//! Authentication of a request.
 
 use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
 use rustls::pki_types::CertificateDer;
@@ -9,8 +9,8 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// The user. A certificate goes before a token, and the first that is right decides; one who shows
-/// only what is wrong is refused, and one who shows nothing is anonymous where that is allowed.
+/// The user. A certificate takes precedence over a token, and the first valid credential decides; a
+/// request with only invalid ones is refused, and one with none is anonymous where that is allowed.
 pub(super) fn user(
     machine: &Machine,
     headers: &HeaderMap,
@@ -25,7 +25,7 @@ pub(super) fn user(
         return Ok(user.authenticated());
     }
     let token = bearer(headers);
-    // What is no text is nobody's token, but a token all the same.
+    // A token that is not UTF-8 is invalid, but counts as presented.
     let readable = token.and_then(|token| std::str::from_utf8(token).ok());
     if let Some(user) = readable.and_then(|token| machine.bearer(token)) {
         return Ok(user.authenticated());

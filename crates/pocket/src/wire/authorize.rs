@@ -1,5 +1,5 @@
-//! Whether a request may be answered, decided before anybody looks whether there is anything to
-//! answer: what is not served is refused to those who may not ask for it, as if it were.
+//! Authorization of a request, before its resource is looked up: a user who may not access a
+//! resource gets the same refusal whether it is served or not.
 
 use std::borrow::Cow;
 
@@ -7,22 +7,22 @@ use http::{Method, Request as HttpRequest};
 
 use super::{Service, impersonate::Impersonation, route::meant};
 use crate::{
-    access::{Access, Attributes, What, Who},
+    access::{AccessTarget, Attributes, Authorizer, Requester},
     rest::{User, is_yes},
     selector::FieldSelector,
     status::{ApiError, Result},
 };
 
 impl Service {
-    /// In whose name a request is answered: the caller's, or whom they may stand in for. Refuses
-    /// what that user may not do.
+    /// The user that a request acts as: the caller, or the user they may impersonate. Refuses what
+    /// that user may not do.
     pub(super) fn permit<B>(&self, caller: User, request: &HttpRequest<B>) -> Result<User> {
         let impersonation = Impersonation::read(request.headers())?;
         if impersonation.is_none() && caller.who().is_master() {
             return Ok(caller);
         }
         let path = meant(request.uri().path());
-        let asked = Asked::read(request.method(), &path, request.uri().query());
+        let asked = RequestAttributes::read(request.method(), &path, request.uri().query());
         let access = &self.machine().access;
         let user = match impersonation {
             Some(impersonation) => impersonation.assume(access, caller.who(), &asked)?,
@@ -35,9 +35,9 @@ impl Service {
     }
 }
 
-/// Whoever runs something in a pod changes it, by whatever method a stream is opened.
-fn check_stream(access: &Access, attributes: &Attributes<'_>) -> Result<()> {
-    let What::Resource {
+/// Running a command in a pod requires `create`, whatever method opens the stream.
+fn check_stream(access: &Authorizer, attributes: &Attributes<'_>) -> Result<()> {
+    let AccessTarget::Resource {
         group: "",
         resource: "pods",
         subresource: "exec" | "attach" | "portforward",
@@ -58,29 +58,29 @@ fn check_stream(access: &Access, attributes: &Attributes<'_>) -> Result<()> {
     Err(ApiError::forbidden("", "pods", name, &decision.reason))
 }
 
-/// 403 unless it may be done.
-pub(super) fn permitted(access: &Access, attributes: &Attributes<'_>) -> Result<()> {
+/// 403 unless it is allowed.
+pub(super) fn permitted(access: &Authorizer, attributes: &Attributes<'_>) -> Result<()> {
     if access.allows(attributes) {
         return Ok(());
     }
     Err(attributes.forbidden(&access.decide(attributes).reason))
 }
 
-/// What a request asks for, as roles see it.
+/// A request as RBAC sees it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestAttributes<'a> {
     pub(super) verb: Cow<'static, str>,
-    what: What<'a>,
-    /// The one object that a selector leaves of a collection.
+    what: AccessTarget<'a>,
+    /// The single object that a field selector leaves of a collection.
     only: Option<String>,
 }
 
-impl<'a> Asked<'a> {
-    /// Reads a method, a path without escapes and a query.
+impl<'a> RequestAttributes<'a> {
+    /// Parses a method, an unescaped path and a query.
     pub(super) fn read(method: &Method, path: &'a str, query: Option<&str>) -> Self {
         let plain = || Self {
             verb: method.as_str().to_ascii_lowercase().into(),
-            what: What::Path(path),
+            what: AccessTarget::Path(path),
             only: None,
         };
         let mut parts = path.trim_matches('/').split('/');
@@ -89,7 +89,7 @@ impl<'a> Asked<'a> {
             (Some("apis"), 4..) => parts.next().unwrap_or_default(),
             _ => return plain(),
         };
-        // Roles are about all versions.
+        // Rules apply to all versions.
         parts.next();
         let mut parts = parts.peekable();
         let verb = match parts.peek() {
@@ -106,16 +106,16 @@ impl<'a> Asked<'a> {
         asked.of_collection(query)
     }
 
-    /// Without a name, a collection is meant.
+    /// Without a name, the request is for a collection.
     fn of_collection(mut self, query: Option<&str>) -> Self {
-        if !matches!(self.what, What::Resource { name: "", .. }) {
+        if !matches!(self.what, AccessTarget::Resource { name: "", .. }) {
             return self;
         }
         match &*self.verb {
             "get" => {
                 let query = query.unwrap_or_default();
                 let pairs = || form_urlencoded::parse(query.as_bytes());
-                // Of a parameter that comes twice, the first counts, as where it is answered.
+                // Of a repeated parameter the first counts, as where the request is handled.
                 let first = |name: &str| pairs().find(|(key, _)| key == name);
                 let watches = first("watch").is_some_and(|(_, value)| is_yes(&value));
                 self.verb = if watches { "watch" } else { "list" }.into();
@@ -129,10 +129,10 @@ impl<'a> Asked<'a> {
         self
     }
 
-    /// The same, asked by somebody.
-    pub(super) fn by<'b>(&'b self, who: Who<'b>) -> Attributes<'b> {
+    /// The attributes of the request for a user.
+    pub(super) fn by<'b>(&'b self, who: Requester<'b>) -> Attributes<'b> {
         let mut what = self.what;
-        if let (What::Resource { name, .. }, Some(only)) = (&mut what, &self.only) {
+        if let (AccessTarget::Resource { name, .. }, Some(only)) = (&mut what, &self.only) {
             *name = only;
         }
         Attributes {
@@ -143,8 +143,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What the rest of a path, after group and version, is about.
-fn what<'a>(group: &'a str, parts: &[&'a str]) -> What<'a> {
+/// The resource in the rest of a path, after group and version.
+fn what<'a>(group: &'a str, parts: &[&'a str]) -> AccessTarget<'a> {
     let (namespace, parts) = match parts {
         // Subresources of a namespace look like resources inside it.
         ["namespaces", namespace, "status" | "finalize", ..] | ["namespaces", namespace] => {
@@ -154,7 +154,7 @@ fn what<'a>(group: &'a str, parts: &[&'a str]) -> What<'a> {
         _ => ("", parts),
     };
     let part = |at: usize| parts.get(at).copied().unwrap_or_default();
-    What::Resource {
+    AccessTarget::Resource {
         group,
         resource: part(0),
         subresource: part(2),

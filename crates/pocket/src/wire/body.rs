@@ -1,4 +1,4 @@
-//! Bodies: requests are read with a limit and a deadline, answers are sent whole or as they come.
+//! Bodies: requests are read with a limit and a timeout, responses are sent whole or as a stream.
 
 use std::{
     fmt,
@@ -20,19 +20,19 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// The largest request body.
-const LARGEST: usize = 3 << 20;
-/// The bodies of one connection need no room up to this size, all together.
-const SMALL: usize = 64 << 10;
-/// The room for all others together.
-const TOGETHER: usize = 128 << 20;
-/// How much of a body that is too large is still taken in and thrown away: a client that is cut off
-/// while it sends never hears why.
-const DISCARDED: usize = 4 * LARGEST;
+/// Bytes of a request body, at most.
+const MAX_BODY_BYTES: usize = 3 << 20;
+/// Bytes of all bodies of one connection that do not count against the shared budget.
+const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
+/// Bytes of all other bodies together, at most.
+const SHARED_BODY_BYTES: usize = 128 << 20;
+/// Bytes of a body that is too large which are still read and discarded: a client that is cut off
+/// while it sends never receives the error.
+const MAX_DISCARDED_BYTES: usize = 4 * MAX_BODY_BYTES;
 /// How long a client may take to send a body.
-const PATIENCE: Duration = Duration::from_mins(1);
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The body of an answer.
+/// The body of a response.
 pub struct Body(Inner);
 
 enum Inner {
@@ -41,12 +41,12 @@ enum Inner {
 }
 
 impl Body {
-    /// A body that is there already.
+    /// A complete body.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         Self(Inner::Full(Some(bytes.into())))
     }
 
-    /// A body that is still being made.
+    /// A streamed body.
     pub fn stream(stream: BoxStream<'static, Bytes>) -> Self {
         Self(Inner::Stream(stream))
     }
@@ -94,40 +94,40 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Room for the bodies that are being read and worked on, so that many large ones at once cannot
-/// take all memory. What is small needs none, but many small ones of one connection are not small.
+/// The memory budget for request bodies that are being read and handled, so that many large ones at
+/// once cannot take all memory. Small bodies do not count, unless one connection has many of them.
 #[derive(Debug, Clone)]
-pub(super) struct Room {
+pub(super) struct BodyBudget {
     together: Arc<Semaphore>,
-    /// What the connection has of its own; without one, each body has it.
+    /// The connection's own budget; without one, each body has it.
     own: Option<Arc<Semaphore>>,
 }
 
-impl Default for Room {
+impl Default for BodyBudget {
     fn default() -> Self {
         Self {
-            together: Arc::new(Semaphore::new(TOGETHER)),
+            together: Arc::new(Semaphore::new(SHARED_BODY_BYTES)),
             own: None,
         }
     }
 }
 
-/// The room that a body takes: of its connection's own, and of everybody's.
+/// The memory reserved by a body: from its connection's budget, and from the shared one.
 #[derive(Debug, Default)]
-struct Held {
+struct ReservedMemory {
     own: Option<OwnedSemaphorePermit>,
     shared: Option<OwnedSemaphorePermit>,
 }
 
-/// A request body, and the room it takes.
+/// A request body, and its reserved memory.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     pub(super) bytes: Bytes,
-    _room: Held,
+    _room: ReservedMemory,
 }
 
 /// Reads a whole request body, within the limit and in time.
-pub(super) async fn read<B>(body: B, room: &Room, clock: &dyn Clock) -> Result<Incoming>
+pub(super) async fn read<B>(body: B, room: &BodyBudget, clock: &dyn Clock) -> Result<Incoming>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -136,29 +136,29 @@ where
     tokio::select! {
         biased;
         read = whole(body, room) => read,
-        () = clock.sleep(PATIENCE) => Err(ApiError::new(
+        () = clock.sleep(BODY_TIMEOUT) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "Timeout",
-            format!("the body did not arrive within {} s", PATIENCE.as_secs()),
+            format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs()),
         )),
     }
 }
 
-async fn whole<B>(mut body: Pin<&mut B>, room: &Room) -> Result<Incoming>
+async fn whole<B>(mut body: Pin<&mut B>, room: &BodyBudget) -> Result<Incoming>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut held = Held::default();
-    let mut fits = body.size_hint().lower() <= LARGEST as u64;
+    let mut held = ReservedMemory::default();
+    let mut fits = body.size_hint().lower() <= MAX_BODY_BYTES as u64;
     let announced = body.size_hint().exact().filter(|_| fits);
-    // Not grown step by step, which would hold what is outgrown too. What never comes is not paid
-    // for: memory is taken when it is written.
-    let large = announced.filter(|&size| size > SMALL as u64);
+    // Allocated at once: growing step by step would hold the outgrown buffer too. Memory that is
+    // never written costs nothing.
+    let large = announced.filter(|&size| size > UNCOUNTED_BODY_BYTES as u64);
     let mut bytes = BytesMut::with_capacity(large.map_or(0, |size| size as usize));
     while fits && let Some(mut data) = part(body.as_mut()).await? {
         let size = bytes.len() + data.remaining();
-        fits = size <= LARGEST;
+        fits = size <= MAX_BODY_BYTES;
         if !fits {
             break;
         }
@@ -167,7 +167,7 @@ where
             let bytes = data.copy_to_bytes(size);
             return Ok(Incoming { bytes, _room: held });
         }
-        // Copied: a part keeps all that was received together with it.
+        // Copied: a part keeps alive all that was received together with it.
         bytes.put(data);
     }
     if fits {
@@ -178,7 +178,7 @@ where
     discard(body).await
 }
 
-/// The next part of a body that has any data in it.
+/// The next part of a body that has any data.
 async fn part<B>(mut body: Pin<&mut B>) -> Result<Option<B::Data>>
 where
     B: http_body::Body,
@@ -196,23 +196,23 @@ where
     Ok(None)
 }
 
-impl Room {
-    /// The room of one connection, which has a little of its own.
+impl BodyBudget {
+    /// The budget of one connection, which has a little of its own.
     pub(super) fn of_connection(&self) -> Self {
         Self {
             together: self.together.clone(),
-            own: Some(Arc::new(Semaphore::new(SMALL))),
+            own: Some(Arc::new(Semaphore::new(UNCOUNTED_BODY_BYTES))),
         }
     }
 
-    /// Sees to it that `held` is room for `size` bytes.
-    fn make(&self, size: usize, held: &mut Held) -> Result<()> {
+    /// Ensures that `held` reserves `size` bytes.
+    fn make(&self, size: usize, held: &mut ReservedMemory) -> Result<()> {
         let count = |permit: &Option<OwnedSemaphorePermit>| {
             permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
         };
         let free = match &self.own {
             Some(_) => count(&held.own),
-            None => SMALL,
+            None => UNCOUNTED_BODY_BYTES,
         };
         let wants = size.saturating_sub(free + count(&held.shared));
         if wants == 0 {
@@ -239,7 +239,7 @@ fn add(held: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
 
 async fn discard<B: http_body::Body>(mut body: Pin<&mut B>) -> Result<Incoming> {
     let mut size = 0;
-    while size < DISCARDED
+    while size < MAX_DISCARDED_BYTES
         && let Some(Ok(frame)) = body.frame().await
     {
         size += frame.data_ref().map_or(0, Buf::remaining);
@@ -262,7 +262,7 @@ fn too_large() -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "RequestEntityTooLarge",
-        format!("Request entity too large: limit is {LARGEST}"),
+        format!("Request entity too large: limit is {MAX_BODY_BYTES}"),
     )
 }
 
@@ -270,22 +270,22 @@ fn too_large() -> ApiError {
 mod tests {
     use super::*;
 
-    /// How much of everybody's room bodies of these sizes take.
-    fn taken(room: &Room, sizes: &[usize]) -> usize {
+    /// How much of the shared budget bodies of these sizes take.
+    fn taken(room: &BodyBudget, sizes: &[usize]) -> usize {
         let mut all = Vec::new();
         for &size in sizes {
-            let mut held = Held::default();
-            // As it comes: in two parts.
+            let mut held = ReservedMemory::default();
+            // Received in two parts.
             room.make(size / 2, &mut held).unwrap();
             room.make(size, &mut held).unwrap();
             all.push(held);
         }
-        TOGETHER - room.together.available_permits()
+        SHARED_BODY_BYTES - room.together.available_permits()
     }
 
     #[test]
     fn many_small_bodies_of_one_connection_take_room() {
-        let (small, room) = (SMALL, Room::default());
+        let (small, room) = (UNCOUNTED_BODY_BYTES, BodyBudget::default());
         let connection = room.of_connection();
         assert_eq!(taken(&connection, &[small]), 0);
         assert_eq!(taken(&connection, &[small]), 0, "it was not given back");
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(taken(&connection, &[4 * small]), 4 * small);
         assert_eq!(taken(&room, &[small; 10]), 0);
         assert_eq!(taken(&room, &[4 * small]), 3 * small);
-        let mut held = Held::default();
-        assert!(connection.make(TOGETHER + 1, &mut held).is_err());
+        let mut held = ReservedMemory::default();
+        assert!(connection.make(SHARED_BODY_BYTES + 1, &mut held).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The streams of a command in one WebSocket: each message begins with the number of a channel.
+//! The streams of a command in one WebSocket: each message begins with a channel number.
 
 use std::{collections::VecDeque, io, pin::Pin, time::Duration};
 
@@ -25,19 +25,20 @@ const RESIZE: u8 = 4;
 /// Says that another channel is closed.
 const CLOSE: u8 = 255;
 
-/// The longest message that a client may send.
-const LONGEST: usize = 4 << 20;
-/// So much input may wait for a command before no more of it is received.
-const ROOM: usize = 1 << 20;
-/// While nothing is received, only something that is sent shows whether the client is still there.
-const STILL_THERE: Duration = Duration::from_secs(5);
-/// How much of what a command prints is sent in one message.
-const PIECE: usize = 32 << 10;
-/// How long what a command has printed is sent after its end, while somebody that it left behind
-/// could still print.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Bytes of a message from a client, at most.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Bytes of input that may wait for a command before no more is received.
+const MAX_PENDING_INPUT_BYTES: usize = 1 << 20;
+/// The ping interval while nothing is received: only sending shows whether the client is still
+/// there.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// Bytes of output in one message, at most.
+const PIECE_BYTES: usize = 32 << 10;
+/// How long output is still sent after a command's end, while a process that it left behind could
+/// still print.
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is spoken.
+/// The version of the subprotocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// Standard input ends with the connection.
@@ -47,7 +48,6 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// The subprotocol of that name.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::V4, Self::V5]
             .into_iter()
@@ -62,7 +62,7 @@ impl Protocol {
     }
 }
 
-/// Carries the streams of a command until it has ended or the client has left, with which it ends.
+/// Transfers the streams of a command until it ends or the client leaves, which ends the command.
 pub(super) async fn carry<S>(
     connection: S,
     protocol: Protocol,
@@ -72,15 +72,15 @@ pub(super) async fn carry<S>(
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let config = WebSocketConfig::default()
-        .max_message_size(Some(LONGEST))
-        .max_frame_size(Some(LONGEST));
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
     let socket = WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await;
-    let carrier = Carrier {
+    let carrier = ExecSession {
         socket,
         protocol,
         input: Input::default(),
-        out: BytesMut::with_capacity(PIECE),
-        err: BytesMut::with_capacity(PIECE),
+        out: BytesMut::with_capacity(PIECE_BYTES),
+        err: BytesMut::with_capacity(PIECE_BYTES),
         execution,
     };
     if let Err(error) = carrier.run(clock).await {
@@ -88,7 +88,7 @@ pub(super) async fn carry<S>(
     }
 }
 
-struct Carrier<S> {
+struct ExecSession<S> {
     socket: WebSocketStream<S>,
     protocol: Protocol,
     execution: Execution,
@@ -97,12 +97,12 @@ struct Carrier<S> {
     err: BytesMut,
 }
 
-/// Input that the command has not taken yet.
+/// Input that the command has not read yet.
 #[derive(Default)]
 struct Input {
     pieces: VecDeque<Bytes>,
     length: usize,
-    /// No more comes after that.
+    /// No more input comes after it.
     ends: bool,
 }
 
@@ -115,10 +115,10 @@ impl Input {
     }
 
     fn is_full(&self) -> bool {
-        self.length >= ROOM
+        self.length >= MAX_PENDING_INPUT_BYTES
     }
 
-    /// The command took so much of the first piece.
+    /// Records that the command read this many bytes of the first piece.
     fn took(&mut self, count: usize) {
         self.length -= count;
         if let Some(first) = self.pieces.front_mut() {
@@ -130,8 +130,8 @@ impl Input {
     }
 }
 
-/// What can happen next.
-enum Event {
+/// The next event of the loop.
+enum SessionEvent {
     Printed(io::Result<usize>),
     Complained(io::Result<usize>),
     Took(io::Result<usize>),
@@ -141,7 +141,7 @@ enum Event {
     Silence,
 }
 
-/// The size of a terminal, as clients spell it.
+/// The size of a terminal, as clients send it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Size {
@@ -149,51 +149,51 @@ struct Size {
     height: u16,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ExecSession<S> {
     async fn run(mut self, clock: &dyn Clock) -> Result<(), Error> {
         let mut code = None;
         let mut late: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(std::future::pending());
-        let mut silence = clock.sleep(STILL_THERE);
+        let mut silence = clock.sleep(PING_INTERVAL);
         loop {
             let silent = self.execution.stdout.is_none() && self.execution.stderr.is_none();
             if let Some(code) = code.filter(|_| silent) {
                 return self.finish(code).await;
             }
             match self.next(code.is_none(), &mut late, &mut silence).await {
-                Event::Printed(Ok(1..)) => {
+                SessionEvent::Printed(Ok(1..)) => {
                     let printed = self.out.split().freeze();
                     self.send(STDOUT, &printed).await?;
-                    // It is silence that is waited for, however slowly a client takes the rest.
+                    // The timeout measures silence, however slowly a client receives the rest.
                     if code.is_some() {
-                        late = clock.sleep(LAST_WORDS);
+                        late = clock.sleep(OUTPUT_DRAIN_TIMEOUT);
                     }
                 }
-                Event::Complained(Ok(1..)) => {
+                SessionEvent::Complained(Ok(1..)) => {
                     let printed = self.err.split().freeze();
                     self.send(STDERR, &printed).await?;
                     if code.is_some() {
-                        late = clock.sleep(LAST_WORDS);
+                        late = clock.sleep(OUTPUT_DRAIN_TIMEOUT);
                     }
                 }
-                Event::Printed(_) => self.execution.stdout = None,
-                Event::Complained(_) => self.execution.stderr = None,
-                Event::Took(Ok(count @ 1..)) => self.input.took(count),
-                Event::Took(_) => self.close_input(),
-                Event::Silence => {
+                SessionEvent::Printed(_) => self.execution.stdout = None,
+                SessionEvent::Complained(_) => self.execution.stderr = None,
+                SessionEvent::Took(Ok(count @ 1..)) => self.input.took(count),
+                SessionEvent::Took(_) => self.close_input(),
+                SessionEvent::Silence => {
                     self.socket.send(Message::Ping(Bytes::new())).await?;
-                    silence = clock.sleep(STILL_THERE);
+                    silence = clock.sleep(PING_INTERVAL);
                 }
-                Event::Received(Some(message)) => {
+                SessionEvent::Received(Some(message)) => {
                     if !self.take(message?) {
                         return Ok(());
                     }
                 }
-                Event::Received(None) => return Ok(()),
-                Event::Ended(ended) => {
+                SessionEvent::Received(None) => return Ok(()),
+                SessionEvent::Ended(ended) => {
                     code = Some(ended);
-                    late = clock.sleep(LAST_WORDS);
+                    late = clock.sleep(OUTPUT_DRAIN_TIMEOUT);
                 }
-                Event::Late => {
+                SessionEvent::Late => {
                     (self.execution.stdout, self.execution.stderr) = (None, None);
                 }
             }
@@ -205,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
         running: bool,
         late: &mut Pin<Box<dyn Future<Output = ()> + Send>>,
         silence: &mut Pin<Box<dyn Future<Output = ()> + Send>>,
-    ) -> Event {
+    ) -> SessionEvent {
         let Execution {
             stdin,
             stdout,
@@ -219,17 +219,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
             *stdin = None;
         }
         tokio::select! {
-            read = read(stdout, &mut self.out) => Event::Printed(read),
-            read = read(stderr, &mut self.err) => Event::Complained(read),
-            took = write(stdin, waiting) => Event::Took(took),
-            message = self.socket.next(), if !is_full => Event::Received(message),
-            () = silence, if is_full => Event::Silence,
-            code = exit, if running => Event::Ended(code),
-            () = late => Event::Late,
+            read = read(stdout, &mut self.out) => SessionEvent::Printed(read),
+            read = read(stderr, &mut self.err) => SessionEvent::Complained(read),
+            took = write(stdin, waiting) => SessionEvent::Took(took),
+            message = self.socket.next(), if !is_full => SessionEvent::Received(message),
+            () = silence, if is_full => SessionEvent::Silence,
+            code = exit, if running => SessionEvent::Ended(code),
+            () = late => SessionEvent::Late,
         }
     }
 
-    /// Takes in what a client sends; whether it stays.
+    /// Handles a message of the client; false if it leaves.
     fn take(&mut self, message: Message) -> bool {
         let Message::Binary(mut data) = message else {
             return !matches!(message, Message::Close(_));
@@ -265,7 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
         self.socket.send(Message::Binary(message.freeze())).await
     }
 
-    /// Says how the command ended, and then good-bye.
+    /// Sends how the command ended, and closes the connection.
     async fn finish(mut self, code: i32) -> Result<(), Error> {
         let status = status(code).to_string();
         self.send(ERROR, status.as_bytes()).await?;
@@ -283,7 +283,7 @@ async fn read(
 ) -> io::Result<usize> {
     match stream {
         Some(stream) => {
-            into.reserve(PIECE);
+            into.reserve(PIECE_BYTES);
             stream.read_buf(into).await
         }
         None => std::future::pending().await,
@@ -300,7 +300,7 @@ async fn write(
     }
 }
 
-/// How a command ended, as clients read it.
+/// The `Status` that reports the exit code to clients.
 fn status(code: i32) -> Value {
     if code == 0 {
         return json!({"metadata": {}, "status": "Success"});

@@ -1,9 +1,9 @@
-//! Reading request bodies without losing facts.
+//! Decodes request bodies.
 //!
-//! A body becomes a JSON value, and what a JSON value cannot hold is kept beside it: fields
-//! written twice. Nesting is bounded because values are walked and dropped recursively: JSON at
-//! serde_json's limit of [`MAX_DEPTH`] levels, YAML at [`MAX_YAML_DEPTH`] because its reader takes
-//! more stack per level; its budget also bounds what aliases may expand to.
+//! A body becomes a JSON value, and duplicate fields, which a JSON value cannot hold, are recorded
+//! beside it. Nesting is bounded because values are walked and dropped recursively: JSON at
+//! serde_json's limit of [`MAX_DEPTH`] levels, YAML at [`MAX_YAML_DEPTH`] because its parser takes
+//! more stack per level; its budget also bounds the expansion of aliases.
 
 mod visit;
 
@@ -11,7 +11,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-use self::visit::{Findings, Node};
+use self::visit::{DecodeFindings, ValueSeed};
 use crate::{
     schema::whole_numbers,
     status::{ApiError, Result, unreadable_json},
@@ -23,57 +23,56 @@ pub use crate::patch::MAX_DEPTH;
 #[cfg(test)]
 mod tests;
 
-/// The deepest nesting of lists and maps in a YAML body.
+/// Nesting of lists and maps in a YAML body, at most.
 pub const MAX_YAML_DEPTH: usize = 64;
 
-/// The most nodes of a YAML body, aliases expanded.
+/// Nodes of a YAML body with expanded aliases, at most.
 const MAX_YAML_NODES: usize = 500_000;
 
-/// In YAML a number without a fraction is an integer, however it is written. Beyond these a float
-/// has no room for a fraction, and integers end.
-const WHOLE: f64 = 9.0e18;
+/// In YAML a number without a fraction is an integer, in any notation. Beyond this bound a float
+/// has no fraction anyway, and integers end.
+const MAX_WHOLE_FLOAT: f64 = 9.0e18;
 
-/// A body, read.
+/// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// The value; of a field written twice, the last.
+    /// The value; of a duplicate field, the last.
     pub value: Value,
-    /// Paths of the fields that were written more than once, such as `spec.replicas`; at most
-    /// [`MAX_DUPLICATES`].
+    /// Paths of duplicate fields, such as `spec.replicas`; at most [`MAX_DUPLICATES`].
     pub duplicates: Vec<String>,
 }
 
-/// Reads a JSON body.
+/// Decodes a JSON body.
 pub fn json(body: &[u8]) -> Result<Decoded> {
-    read_json(body, Findings::default())
+    read_json(body, DecodeFindings::default())
 }
 
-fn read_json(body: &[u8], findings: Findings) -> Result<Decoded> {
+fn read_json(body: &[u8], findings: DecodeFindings) -> Result<Decoded> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let value = Node::root(&findings)
+    let value = ValueSeed::root(&findings)
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|e| refused("json", &unreadable_json(body, &e)))?;
     Ok(findings.with(value))
 }
 
-/// Reads a YAML body of one document. JSON is YAML too, and is read as JSON where it looks like
+/// Decodes a YAML body of one document. JSON is YAML too, and is parsed as JSON where it looks like
 /// it.
 pub fn yaml(body: &[u8]) -> Result<Decoded> {
     let text = std::str::from_utf8(body).map_err(|e| refused("yaml", &e))?;
     if text.trim_start().starts_with('{')
-        && let Ok(mut decoded) = read_json(body, Findings::yaml())
+        && let Ok(mut decoded) = read_json(body, DecodeFindings::yaml())
     {
-        whole_numbers(&mut decoded.value, WHOLE);
+        whole_numbers(&mut decoded.value, MAX_WHOLE_FLOAT);
         return Ok(decoded);
     }
-    let findings = Findings::yaml();
+    let findings = DecodeFindings::yaml();
     let value = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |reader| {
-        Node::root(&findings).deserialize(reader)
+        ValueSeed::root(&findings).deserialize(reader)
     })
     .map_err(|e| refused("yaml", &e))?;
     let mut decoded = findings.with(value);
-    whole_numbers(&mut decoded.value, WHOLE);
+    whole_numbers(&mut decoded.value, MAX_WHOLE_FLOAT);
     Ok(decoded)
 }
 

@@ -1,5 +1,5 @@
-//! Documents about what is served: discovery, OpenAPI, the version. Rendered when first asked for
-//! and kept until what is served changes.
+//! Documents about the served resources: discovery, OpenAPI, the version. Rendered on first use and
+//! cached until the registry changes.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,47 +12,46 @@ use serde_json::{Value, json};
 
 use super::{Body, metrics, negotiate, route::Route};
 use crate::{
-    discovery::{self, Document, Group, Resource},
-    openapi::{self, GroupVersion, Published, Source},
+    discovery::{self, ApiResource, Document, Group},
+    openapi::{self, GroupVersion, Published, SchemaOrigin},
     rest::{
         Registry, Served,
-        registry::{Groups, Plurals, Shape},
+        registry::{Groups, Plurals, SchemaSource},
     },
 };
 
-/// The release whose behaviour we follow.
+/// The Kubernetes release whose behaviour this server follows.
 const RELEASE: (&str, &str, &str) = ("1", "36", "v1.36.3");
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PLAIN: &str = "application/json";
-/// The index of schemas is JSON that is called text.
+/// The index of schemas is JSON with a text content type.
 const INDEX: &str = "text/plain; charset=utf-8";
 
-/// Which document, in which form.
-type Key = (Route, bool);
+/// A document and whether its form is aggregated.
+type DocumentKey = (Route, bool);
 
-/// The documents of one state of the registry.
+/// The documents of one generation of the registry.
 #[derive(Debug, Default)]
 struct Cache {
     generation: u64,
     groups: Option<Arc<Vec<Group>>>,
-    documents: HashMap<Key, Answer>,
+    documents: HashMap<DocumentKey, DocumentResponse>,
 }
 
-/// The documents, by what they are about.
 #[derive(Debug)]
 pub(super) struct Documents {
     registry: Arc<Registry>,
-    /// Whether use of resources can be asked for.
+    /// Whether `metrics.k8s.io` is served.
     measures: bool,
-    /// Where the server listens.
+    /// The server's address.
     address: String,
     cache: Mutex<Cache>,
 }
 
-/// A document on its way to a client.
+/// A document to be sent.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct DocumentResponse {
     document: Document,
     content_type: &'static str,
 }
@@ -68,12 +67,12 @@ impl Documents {
     }
 
     /// The document a route is for, if there is one.
-    pub(super) fn find(&self, route: &Route, headers: &HeaderMap) -> Option<Answer> {
+    pub(super) fn find(&self, route: &Route, headers: &HeaderMap) -> Option<DocumentResponse> {
         let aggregated =
             matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated(headers);
         let key = (route.clone(), aggregated);
-        // Read before what is served is: a document may then be newer than it claims and be made
-        // once more, but never older.
+        // Read before the registry's content: a document may then be newer than its generation and
+        // be rendered once more, but never older.
         let generation = self.registry.generation();
         let known = self.with_cache(generation, |cache| {
             (cache.documents.get(&key).cloned(), cache.groups.clone())
@@ -82,11 +81,11 @@ impl Documents {
         if answer.is_some() {
             return answer;
         }
-        // Documents are large: nobody waits for the cache while one is made.
+        // Documents are large: the cache is not locked while one is rendered.
         let served = self.registry.groups();
         let groups = groups.unwrap_or_else(|| Arc::new(discovered(&served, self.measures)));
         let value = render(route, aggregated, &groups, &served, &self.address)?;
-        let answer = Answer {
+        let answer = DocumentResponse {
             document: Document::new(&value),
             content_type: match route {
                 _ if aggregated => AGGREGATED,
@@ -101,7 +100,7 @@ impl Documents {
         Some(answer)
     }
 
-    /// Uses the cache of a state of the registry, if a newer one has not taken its place.
+    /// Uses the cache of a generation, unless it was replaced by a newer one.
     fn with_cache<T>(&self, generation: u64, then: impl FnOnce(&mut Cache) -> T) -> Option<T> {
         let mut cache = self.cache.lock();
         if cache.generation < generation {
@@ -114,7 +113,7 @@ impl Documents {
     }
 }
 
-impl Answer {
+impl DocumentResponse {
     /// The document, or 304 if the client has it.
     pub(super) fn respond(&self, headers: &HeaderMap) -> Response<Body> {
         let known = headers
@@ -190,7 +189,7 @@ fn render(
     }
 }
 
-/// What `/version` says.
+/// The content of `/version`.
 fn version() -> Value {
     let (major, minor, release) = RELEASE;
     json!({
@@ -210,7 +209,7 @@ fn version() -> Value {
     })
 }
 
-/// The machine in the words of Go, which clients compare with theirs.
+/// The architecture in Go's words, which clients compare with theirs.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -238,12 +237,12 @@ fn publish(served: &Served) -> Published<'_> {
         namespaced: served.resource.namespaced,
         patched: !served.is_review(),
         schema: match &served.shape {
-            Shape::BuiltIn { .. } => Source::Builtin,
-            Shape::Custom {
+            SchemaSource::BuiltIn { .. } => SchemaOrigin::Builtin,
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
-            } => Source::Custom(&definition.versions[*version].open_api),
+            } => SchemaOrigin::Custom(&definition.versions[*version].open_api),
         },
     }
 }
@@ -258,9 +257,9 @@ fn discovered(served: &Groups, measures: bool) -> Vec<Group> {
     discovery::gather(stored.chain(measured))
 }
 
-fn resource(served: &Served) -> Resource {
+fn resource(served: &Served) -> ApiResource {
     let resource = &served.resource;
-    Resource {
+    ApiResource {
         plural: resource.plural.clone(),
         singular: resource.singular.clone(),
         kind: resource.kind.clone(),

@@ -1,7 +1,7 @@
-//! `pods/exec` and `pods/portforward`: the connection is taken over from HTTP and carries the streams
-//! of a command that the embedder's runtime has started, or connections to a pod.
+//! `pods/exec` and `pods/portforward`: the HTTP connection is upgraded and carries the streams of a
+//! command that the embedder's runtime has started, or connections to a pod.
 //!
-//! Only WebSocket is offered; every kubectl since 1.31 asks for it first.
+//! Only WebSocket is offered; every kubectl since 1.31 requests it first.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use super::{
     tasks::Tasks,
 };
 use crate::{
-    admission::{KindName, Operation},
-    rest::{Machine, Request, Served, Target, User, admission::Matter, registry::missing},
+    admission::{GroupVersionKind, Operation},
+    rest::{Machine, Request, Served, Target, User, admission::ReviewedWrite, registry::missing},
     runtime::{self, ExecOptions, PodRuntime},
     status::{ApiError, Result},
 };
@@ -33,13 +33,13 @@ use crate::{
 /// Fixed by RFC 6455: proves that the server understood the handshake.
 const HANDSHAKE: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a command is spoken of in, the best first.
+/// The subprotocols of `exec`, the best first.
 const EXEC: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
-/// What connections are passed on in: another protocol inside of this one.
+/// The subprotocol of `portforward`: SPDY inside of a WebSocket.
 const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
 
 impl Service {
-    /// Whether a request is for `exec` and not for something stored.
+    /// Whether a request is for `exec`.
     pub(super) fn is_exec(target: &Target) -> bool {
         target.subresource.as_deref() == Some("exec")
     }
@@ -49,7 +49,7 @@ impl Service {
         target.subresource.as_deref() == Some("portforward")
     }
 
-    /// Checks the request, answers 101 and passes connections on to the pod.
+    /// Validates the request, answers 101 and forwards connections to the pod.
     pub(super) async fn forward<B>(
         &self,
         target: &Target,
@@ -80,7 +80,7 @@ impl Service {
         Ok(switching(TUNNEL, &proof))
     }
 
-    /// The pod that is meant, and who runs it.
+    /// The requested pod, and the runtime that runs it.
     async fn running(
         &self,
         target: &Target,
@@ -104,7 +104,7 @@ impl Service {
         Ok((runtime, pod))
     }
 
-    /// Checks the request, answers 101 and lets the runtime have the connection.
+    /// Validates the request, answers 101 and passes the connection to the runtime.
     pub(super) async fn exec<B>(
         &self,
         target: &Target,
@@ -141,10 +141,10 @@ impl Service {
 }
 
 fn left(error: &hyper::Error) {
-    tracing::debug!(%error, "the client left before the connection was taken over");
+    tracing::debug!(%error, "the client left before the connection was upgraded");
 }
 
-/// Webhooks may refuse the connection.
+/// Runs admission, which may refuse the connection.
 async fn admitted_forward(
     machine: &Machine,
     served: &Served,
@@ -152,13 +152,13 @@ async fn admitted_forward(
     user: User,
     query: &[(String, String)],
 ) -> Result<()> {
-    const KIND: KindName<'static> = KindName {
+    const KIND: GroupVersionKind<'static> = GroupVersionKind {
         group: "",
         version: "v1",
         kind: "PodPortForwardOptions",
     };
     let request = Request::connect(target.clone(), user);
-    let matter = Matter::action(&request, served, Operation::Connect, KIND);
+    let matter = ReviewedWrite::action(&request, served, Operation::Connect, KIND);
     let ports = query.iter().filter(|(key, _)| key == "ports");
     let ports = ports.flat_map(|(_, value)| value.split(','));
     let ports: Vec<u16> = ports.filter_map(|port| port.parse().ok()).collect();
@@ -168,7 +168,7 @@ async fn admitted_forward(
         .await
 }
 
-/// The options as webhooks leave them, unless one refuses the connection.
+/// Runs admission, which may change the options or refuse the connection.
 async fn admitted(
     machine: &Machine,
     served: &Served,
@@ -176,19 +176,19 @@ async fn admitted(
     user: User,
     options: ExecOptions,
 ) -> Result<ExecOptions> {
-    const KIND: KindName<'static> = KindName {
+    const KIND: GroupVersionKind<'static> = GroupVersionKind {
         group: "",
         version: "v1",
         kind: "PodExecOptions",
     };
     let request = Request::connect(target.clone(), user);
-    let matter = Matter::action(&request, served, Operation::Connect, KIND);
+    let matter = ReviewedWrite::action(&request, served, Operation::Connect, KIND);
     let mut shown = json!({
         "kind": KIND.kind, "apiVersion": "v1", "command": options.command,
         "stdin": options.stdin, "stdout": options.stdout, "stderr": options.stderr,
         "tty": options.tty, "container": options.container,
     });
-    // A connection that is taken over has no headers to carry warnings.
+    // An upgraded connection has no headers for warnings.
     machine
         .admit_action(&matter, &mut shown, &mut Vec::new())
         .await?;
@@ -220,7 +220,7 @@ fn options(query: &[(String, String)]) -> Result<ExecOptions> {
         command: all("command").collect(),
         stdin: flag("stdin"),
         stdout: flag("stdout"),
-        // A terminal has one output; the real server drops this flag too.
+        // A terminal has one output; kube-apiserver drops this flag too.
         stderr: flag("stderr") && !tty,
         tty,
     };
@@ -230,8 +230,7 @@ fn options(query: &[(String, String)]) -> Result<ExecOptions> {
     Ok(options)
 }
 
-/// What will be spoken, of what `spoken` says, and the proof of a proper WebSocket handshake; or why
-/// there is none.
+/// The chosen subprotocol among `spoken`, and the WebSocket accept key; or why there is none.
 fn accept(
     headers: &HeaderMap,
     what: &str,

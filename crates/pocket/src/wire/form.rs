@@ -1,4 +1,4 @@
-//! Bodies that are not even the form of an object, refused in the reference's words.
+//! Errors for bodies that are not objects, with kube-apiserver's messages.
 
 use std::fmt::Write;
 
@@ -10,16 +10,16 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// What is said of a body that ends too early.
+/// The message for a truncated body.
 pub(super) const ENDED: &str = "unexpected end of JSON input";
 
-/// How much of a body a refusal shows.
-const SHOWN: usize = 30;
-/// How much it repeats where others repeat everything: a body has megabytes, and what is said of it
-/// is kept, logged and shown.
-const REPEATED: usize = 10 << 10;
+/// Bytes of a body that an error shows.
+const SHOWN_BYTES: usize = 30;
+/// Bytes of a body that an error repeats where kube-apiserver repeats everything: a body can have
+/// megabytes, and errors are stored, logged and shown.
+const MAX_REPEATED_BYTES: usize = 10 << 10;
 
-/// What is said of a body that is no JSON.
+/// The message for invalid JSON.
 pub(super) fn parse_error(why: &str) -> String {
     format!("couldn't get version/kind; json parse error: {why}")
 }
@@ -33,12 +33,12 @@ pub(super) fn unreadable(served: &Served, body: &[u8], why: &str) -> ApiError {
     ))
 }
 
-/// The form of a patch, which decides what is said of one that is no JSON.
+/// The handling of a patch, which decides the error for invalid JSON.
 #[derive(Clone, Copy)]
 pub(super) enum Patch {
-    /// A JSON or merge patch of which every field is looked at.
+    /// A JSON or merge patch whose fields are validated.
     Strict,
-    /// A merge patch of which nobody asks what its fields are.
+    /// A merge patch whose fields are not validated.
     LenientMerge,
     /// Any other.
     Plain,
@@ -54,12 +54,12 @@ impl Patch {
         }
     }
 
-    /// Nobody asks what the fields are.
+    /// Whether fields are not validated.
     pub(super) fn is_lenient(self) -> bool {
         !matches!(self, Self::Strict)
     }
 
-    /// A patch that is no JSON, which is said once it is known that there is something to patch.
+    /// A patch that is not JSON; the error is reported once the object is known to exist.
     pub(super) fn undecodable(self, why: &str) -> Payload {
         let why = why.rsplit("json parse error: ").next().unwrap_or(why);
         let problem = match self {
@@ -74,7 +74,7 @@ impl Patch {
     }
 }
 
-/// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
+/// Whether the body of a write has a supported content type: if not, its options are not validated.
 pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
         Verb::Create => matches!(
@@ -88,7 +88,7 @@ pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool 
     }
 }
 
-/// 400 for what no custom resource can be asked; of a built-in one it is 405.
+/// 400 for a method that no custom resource supports; for a built-in one it is 405.
 pub(super) fn misplaced(served: &Served, method: &http::Method, error: ApiError) -> ApiError {
     match method.as_str() {
         "PUT" if served.is_custom() => ApiError::bad_request("name must be provided"),
@@ -96,7 +96,7 @@ pub(super) fn misplaced(served: &Served, method: &http::Method, error: ApiError)
     }
 }
 
-/// Refuses what is no object, and a custom object that does not say what it is.
+/// Refuses a body that is no object, and a custom object without apiVersion and kind.
 pub(super) fn check(served: &Served, body: &[u8], value: &Value, lenient: bool) -> Result<()> {
     let found = match value {
         Value::Object(fields) => {
@@ -116,7 +116,7 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value, lenient: bool) 
             };
         }
         Value::Null if served.is_custom() => return Err(unnamed(served, body, lenient)),
-        // Nothing is as good as an object without fields.
+        // Null counts as an object without fields.
         Value::Null => return Ok(()),
         other => json_type(other),
     };
@@ -126,8 +126,8 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value, lenient: bool) 
     Err(unreadable(served, body, &parse_error(&why)))
 }
 
-/// What is said of a custom object without a kind; in other words where nobody asks what its fields
-/// are, since another reader then meets it first.
+/// The error for a custom object without a kind; its text differs when fields are not validated,
+/// since another decoder then meets it first.
 fn unnamed(served: &Served, body: &[u8], lenient: bool) -> ApiError {
     let why = format!("Object 'Kind' is missing in '{}'", repeated(body));
     if lenient {
@@ -137,17 +137,21 @@ fn unnamed(served: &Served, body: &[u8], lenient: bool) -> ApiError {
     unreadable(served, body, &why)
 }
 
-/// A body as text, as far as it is repeated.
+/// A body as text, truncated.
 fn repeated(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(REPEATED)]);
-    let rest = if body.len() > REPEATED { " ..." } else { "" };
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REPEATED_BYTES)]);
+    let rest = if body.len() > MAX_REPEATED_BYTES {
+        " ..."
+    } else {
+        ""
+    };
     format!("{text}{rest}")
 }
 
 /// The beginning of a body: as text if it begins like an object, else as bytes.
 fn shown(body: &[u8]) -> String {
-    let cut = &body[..body.len().min(SHOWN)];
-    let rest = if body.len() > SHOWN { " ..." } else { "" };
+    let cut = &body[..body.len().min(SHOWN_BYTES)];
+    let rest = if body.len() > SHOWN_BYTES { " ..." } else { "" };
     match body.first() {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(cut)),
@@ -167,8 +171,11 @@ mod tests {
 
     #[test]
     fn a_large_body_is_not_repeated_whole() {
-        assert_eq!(repeated(&[b'a'; REPEATED]).len(), REPEATED);
-        assert_eq!(repeated(&vec![b'a'; 3 << 20]).len(), REPEATED + 4);
+        assert_eq!(
+            repeated(&[b'a'; MAX_REPEATED_BYTES]).len(),
+            MAX_REPEATED_BYTES
+        );
+        assert_eq!(repeated(&vec![b'a'; 3 << 20]).len(), MAX_REPEATED_BYTES + 4);
     }
 
     #[test]

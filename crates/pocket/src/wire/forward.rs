@@ -1,11 +1,11 @@
-//! Connections of a client passed on to ports of a pod, all in one WebSocket.
+//! Port forwarding: connections of a client to ports of a pod, all in one WebSocket.
 //!
-//! For each of them the client opens two streams that name the port and a number which they share:
-//! one for the bytes, and one on which it is told what went wrong.
+//! For each connection the client opens two streams that name the port and share a request id: one
+//! for the data, and one for errors.
 //!
-//! Clients mind no flow control, so one that sends to a pod faster than that reads can only be slowed
-//! down as a whole. A pod that takes nothing at all loses that connection: it is not to stop the
-//! others, nor to hide that the client has left.
+//! Clients ignore flow control, so one that sends to a pod faster than the pod reads can only be
+//! slowed down as a whole. A pod that reads nothing at all loses that connection: it must not block
+//! the others, nor hide that the client has left.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -27,58 +27,58 @@ use tokio_tungstenite::{
     },
 };
 
-use super::spdy::{Frame, Framer, Replies, Why};
+use super::spdy::{Framer, Replies, SpdyFrame, Why};
 use crate::{
     environment::{BoxFuture, Clock},
     runtime::Socket,
     status::Result,
 };
 
-/// The longest message that a client may send.
-const LONGEST: usize = 4 << 20;
-/// How much of what a pod sends goes into one frame.
-const PIECE: usize = 32 << 10;
-/// So many frames may wait to be sent, and pieces for a connection to be taken.
-const WAITING: usize = 16;
-/// A client may have so many connections in one session, and halves of others.
-const MOST: usize = 1024;
-/// How long everything that a client sends may wait for a connection that takes no piece of it.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a message from a client, at most.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Bytes of the pod's data in one frame, at most.
+const PIECE_BYTES: usize = 32 << 10;
+/// Frames that may wait to be sent, and pieces that may wait for a connection.
+const MAX_WAITING_PIECES: usize = 16;
+/// Connections of a client in one session, at most; the same for streams without their other half.
+const MAX_CONNECTIONS: usize = 1024;
+/// How long all input of a client may wait for a connection that does not read.
+const STALLED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects to a port of the pod.
 pub(super) type Connect = Arc<dyn Fn(u16) -> BoxFuture<Result<Socket>> + Send + Sync>;
 
-/// Passes connections on until the client leaves, and with it all of them.
+/// Forwards connections until the client leaves, which ends all of them.
 pub(super) async fn forward<S>(connection: S, connect: Connect, clock: &dyn Clock)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let config = WebSocketConfig::default()
-        .max_message_size(Some(LONGEST))
-        .max_frame_size(Some(LONGEST));
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
     let socket = WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await;
     let (sink, source) = socket.split();
-    let (out, outgoing) = mpsc::channel(WAITING);
-    let (begin, begun) = mpsc::channel(WAITING);
-    let session = Session {
+    let (out, outgoing) = mpsc::channel(MAX_WAITING_PIECES);
+    let (begin, begun) = mpsc::channel(MAX_WAITING_PIECES);
+    let session = ForwardSession {
         framer: Framer::default(),
         replies: Replies::default(),
         halves: HashMap::new(),
         streams: HashMap::new(),
-        room: Arc::new(Semaphore::new(MOST)),
+        room: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         out,
         begin,
         connect,
         clock,
     };
-    // Whoever waits for the client to send does not keep it from being sent to.
+    // Sending to the client does not wait for receiving from it.
     let why = tokio::select! {
         why = session.receive(source) => why,
         sent = send(sink, outgoing) => sent.err().map(|error| error.to_string()),
-        () = attend(begun) => None,
+        () = run_connections(begun) => None,
     };
     if let Some(why) = why {
-        tracing::debug!(why, "connections to a pod are no longer passed on");
+        tracing::debug!(why, "port forwarding ended");
     }
 }
 
@@ -92,8 +92,8 @@ where
     Ok(())
 }
 
-/// Runs connections as they begin.
-async fn attend(mut begun: mpsc::Receiver<BoxFuture<()>>) {
+/// Runs connections as they are opened.
+async fn run_connections(mut begun: mpsc::Receiver<BoxFuture<()>>) {
     let mut all = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -107,12 +107,12 @@ async fn attend(mut begun: mpsc::Receiver<BoxFuture<()>>) {
 }
 
 /// One of the two streams of a connection, while the other is awaited.
-enum Half {
+enum StreamHalf {
     Data(u32),
     Error(u32),
 }
 
-impl Half {
+impl StreamHalf {
     fn stream(&self) -> u32 {
         let (Self::Data(stream) | Self::Error(stream)) = *self;
         stream
@@ -121,22 +121,22 @@ impl Half {
 
 /// Why a connection ends before the pod ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The client wants nothing of it any more.
+enum ConnectionEnd {
+    /// The client reset the stream.
     Reset,
-    /// The pod takes nothing of what the client sends.
+    /// The pod does not read what the client sends.
     Stuck,
 }
 
-/// Where what comes for a connection goes.
-struct Inlet {
-    /// None once the client sends no more; it may still receive.
+/// The input side of a connection.
+struct ConnectionInput {
+    /// `None` once the client sends no more; it may still receive.
     pieces: Option<mpsc::Sender<Bytes>>,
-    end: oneshot::Sender<End>,
+    end: oneshot::Sender<ConnectionEnd>,
 }
 
-impl Inlet {
-    /// Passes a piece on; whether the connection takes it in time.
+impl ConnectionInput {
+    /// Passes a piece on; false if the connection does not accept it in time.
     async fn take(&self, data: Bytes, clock: &dyn Clock) -> bool {
         let Some(pieces) = &self.pieces else {
             return true;
@@ -145,18 +145,18 @@ impl Inlet {
             return true;
         };
         tokio::select! {
-            // Nobody misses it at a connection that has ended.
+            // A failed send means that the connection has ended: the piece is not needed.
             _ = pieces.send(data) => true,
-            () = clock.sleep(PATIENCE) => false,
+            () = clock.sleep(STALLED_CONNECTION_TIMEOUT) => false,
         }
     }
 }
 
-struct Session<'a> {
+struct ForwardSession<'a> {
     framer: Framer,
     replies: Replies,
-    halves: HashMap<String, Half>,
-    streams: HashMap<u32, Inlet>,
+    halves: HashMap<String, StreamHalf>,
+    streams: HashMap<u32, ConnectionInput>,
     room: Arc<Semaphore>,
     out: mpsc::Sender<Bytes>,
     begin: mpsc::Sender<BoxFuture<()>>,
@@ -164,8 +164,9 @@ struct Session<'a> {
     clock: &'a dyn Clock,
 }
 
-impl Session<'_> {
-    /// Takes in what the client sends until it leaves; why, if that was not its own idea.
+impl ForwardSession<'_> {
+    /// Handles the client's frames until it leaves; returns an error if that was not its own
+    /// decision.
     async fn receive<S>(mut self, mut source: S) -> Option<String>
     where
         S: Stream<Item = std::result::Result<Message, Error>> + Unpin,
@@ -179,7 +180,7 @@ impl Session<'_> {
             }
             loop {
                 match self.framer.next() {
-                    Ok(Some(Frame::Away)) => return None,
+                    Ok(Some(SpdyFrame::Away)) => return None,
                     Ok(Some(frame)) => self.take(frame).await,
                     Ok(None) => break,
                     Err(error) => return Some(error.to_string()),
@@ -189,56 +190,58 @@ impl Session<'_> {
         None
     }
 
-    async fn take(&mut self, frame: Frame) {
+    async fn take(&mut self, frame: SpdyFrame) {
         match frame {
-            Frame::Open { stream, headers } => {
-                let accepted = Frame::accepted(stream, &mut self.replies);
+            SpdyFrame::Open { stream, headers } => {
+                let accepted = SpdyFrame::accepted(stream, &mut self.replies);
                 let _ = self.out.send(accepted).await;
                 let header = |name: &str| headers.get(name).map_or("", String::as_str);
                 let (kind, number) = (header("streamtype"), header("requestid").to_owned());
                 self.open(stream, kind, number, header("port")).await;
             }
-            Frame::Data { stream, data, ends } => {
+            SpdyFrame::Data { stream, data, ends } => {
                 let Some(inlet) = self.streams.get_mut(&stream) else {
                     return;
                 };
                 if !data.is_empty() && !inlet.take(data, self.clock).await {
-                    self.end(stream, End::Stuck);
+                    self.end(stream, ConnectionEnd::Stuck);
                 } else if ends {
                     inlet.pieces = None;
                 }
             }
-            Frame::Reset { stream } => {
+            SpdyFrame::Reset { stream } => {
                 self.halves.retain(|_, half| half.stream() != stream);
-                self.end(stream, End::Reset);
+                self.end(stream, ConnectionEnd::Reset);
             }
-            Frame::Ping { number } => drop(self.out.send(Frame::pong(number)).await),
-            Frame::Away | Frame::Other => {}
+            SpdyFrame::Ping { number } => drop(self.out.send(SpdyFrame::pong(number)).await),
+            SpdyFrame::Away | SpdyFrame::Other => {}
         }
     }
 
-    fn end(&mut self, stream: u32, end: End) {
+    fn end(&mut self, stream: u32, end: ConnectionEnd) {
         if let Some(inlet) = self.streams.remove(&stream) {
             // It may have ended by itself.
             let _ = inlet.end.send(end);
         }
     }
 
-    /// A stream; with its other half it is a connection.
+    /// Handles a new stream; with its other half it becomes a connection.
     async fn open(&mut self, stream: u32, kind: &str, number: String, port: &str) {
         let half = match kind {
-            "data" => Half::Data(stream),
-            "error" => Half::Error(stream),
+            "data" => StreamHalf::Data(stream),
+            "error" => StreamHalf::Error(stream),
             _ => return self.refuse(stream).await,
         };
         match (half, self.halves.remove(&number)) {
-            (Half::Data(data), Some(Half::Error(error)))
-            | (Half::Error(error), Some(Half::Data(data))) => self.begin(data, error, port).await,
+            (StreamHalf::Data(data), Some(StreamHalf::Error(error)))
+            | (StreamHalf::Error(error), Some(StreamHalf::Data(data))) => {
+                self.begin(data, error, port).await;
+            }
             (half, former) => {
                 if let Some(former) = former {
                     self.refuse(former.stream()).await;
                 }
-                if self.halves.len() < MOST {
+                if self.halves.len() < MAX_CONNECTIONS {
                     self.halves.insert(number, half);
                 } else {
                     self.refuse(stream).await;
@@ -248,12 +251,12 @@ impl Session<'_> {
     }
 
     async fn refuse(&self, stream: u32) {
-        let _ = self.out.send(Frame::reset(stream, Why::Refused)).await;
+        let _ = self.out.send(SpdyFrame::reset(stream, Why::Refused)).await;
     }
 
-    /// Begins a connection, or says why not.
+    /// Opens a connection, or sends the error.
     async fn begin(&mut self, data: u32, error: u32, port: &str) {
-        let connection = Connection {
+        let connection = ForwardedConnection {
             data,
             error,
             out: self.out.clone(),
@@ -263,13 +266,14 @@ impl Session<'_> {
             return connection.end(Err(why)).await;
         };
         let Ok(place) = self.room.clone().try_acquire_owned() else {
-            let why = format!("there are {MOST} connections already, and no more at a time");
+            let why =
+                format!("there are {MAX_CONNECTIONS} connections already, and no more at a time");
             return connection.end(Err(why)).await;
         };
         self.streams.retain(|_, inlet| !inlet.end.is_closed());
-        let (pieces, inputs) = mpsc::channel(WAITING);
+        let (pieces, inputs) = mpsc::channel(MAX_WAITING_PIECES);
         let (end, ended) = oneshot::channel();
-        let inlet = Inlet {
+        let inlet = ConnectionInput {
             pieces: Some(pieces),
             end,
         };
@@ -288,13 +292,13 @@ impl Session<'_> {
 }
 
 /// One connection, by its two streams.
-struct Connection {
+struct ForwardedConnection {
     data: u32,
     error: u32,
     out: mpsc::Sender<Bytes>,
 }
 
-impl Connection {
+impl ForwardedConnection {
     async fn pass(
         &self,
         connecting: BoxFuture<Result<Socket>>,
@@ -304,7 +308,7 @@ impl Connection {
         let (from_pod, to_pod) = split(socket);
         let up = async {
             up(to_pod, inputs).await;
-            // The pod may go on.
+            // The pod may continue to send.
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -314,49 +318,49 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the client of an end that it did not ask for. It is no error of the port, after which
-    /// clients would give up all connections.
-    async fn cut(&self, end: End) -> std::result::Result<(), String> {
-        if end == End::Stuck {
-            tracing::debug!("a pod that takes nothing loses a connection");
-            let reset = Frame::reset(self.data, Why::Overflow);
+    /// Resets the streams of a connection that the server ends. An error on the error stream would
+    /// make clients give up all connections.
+    async fn cut(&self, end: ConnectionEnd) -> std::result::Result<(), String> {
+        if end == ConnectionEnd::Stuck {
+            tracing::debug!("closed a connection to a pod that does not read");
+            let reset = SpdyFrame::reset(self.data, Why::Overflow);
             let _ = self.out.send(reset).await;
         }
         Ok(())
     }
 
-    /// What the pod sends.
+    /// Forwards what the pod sends.
     async fn down(&self, mut from_pod: ReadHalf<Socket>) {
-        let mut piece = BytesMut::with_capacity(PIECE);
-        // A connection that breaks has ended as well.
+        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+        // A broken connection has ended as well.
         while let Ok(1..) = from_pod.read_buf(&mut piece).await {
-            let frame = Frame::data(self.data, &piece, false);
+            let frame = SpdyFrame::data(self.data, &piece, false);
             if self.out.send(frame).await.is_err() {
                 return;
             }
             piece.clear();
         }
-        let _ = self.out.send(Frame::data(self.data, b"", true)).await;
+        let _ = self.out.send(SpdyFrame::data(self.data, b"", true)).await;
     }
 
-    /// Says good-bye on both streams, and what went wrong.
+    /// Closes both streams, with the error if there is one.
     async fn end(&self, done: std::result::Result<(), String>) {
         if let Err(why) = done {
             let _ = self
                 .out
-                .send(Frame::data(self.error, why.as_bytes(), false))
+                .send(SpdyFrame::data(self.error, why.as_bytes(), false))
                 .await;
-            let _ = self.out.send(Frame::data(self.data, b"", true)).await;
+            let _ = self.out.send(SpdyFrame::data(self.data, b"", true)).await;
         }
-        let _ = self.out.send(Frame::data(self.error, b"", true)).await;
+        let _ = self.out.send(SpdyFrame::data(self.error, b"", true)).await;
     }
 }
 
-/// What the client sends.
+/// Forwards what the client sends.
 async fn up(mut to_pod: WriteHalf<Socket>, mut inputs: mpsc::Receiver<Bytes>) {
     while let Some(data) = inputs.recv().await {
         if to_pod.write_all(&data).await.is_err() {
-            // The other direction sees that, too.
+            // The other direction notices it, too.
             return;
         }
     }

@@ -1,16 +1,19 @@
-//! Standing in for somebody else, as `kubectl --as` asks for it.
+//! Impersonation, as `kubectl --as` requests it.
 //!
-//! There are two ways to be allowed. The wide one lets the caller do all that the other may: the
-//! verb `impersonate` on the user, and on every group, uid and extra that is asked for. The narrow
-//! one also needs leave for what is done while standing in, such as
-//! `impersonate-on:user-info:list` on pods. Either is enough; if neither holds, it is the narrow
-//! one that is explained.
+//! There are two ways to be allowed. The unconstrained one lets the caller do all that the other
+//! user may: the verb `impersonate` on the user, and on every requested group, uid and extra. The
+//! constrained one also needs permission for each action while impersonating, such as
+//! `impersonate-on:user-info:list` on pods. Either is enough; if neither holds, the error explains
+//! the constrained one.
 
 mod headers;
 
-use super::authorize::{Asked, permitted};
+use super::authorize::{RequestAttributes, permitted};
 use crate::{
-    access::{ANONYMOUS, AUTHENTICATED, Access, Attributes, MASTERS, UNAUTHENTICATED, What, Who},
+    access::{
+        ANONYMOUS, AUTHENTICATED, AccessTarget, Attributes, Authorizer, MASTERS, Requester,
+        UNAUTHENTICATED,
+    },
     kinds::names,
     rest::User,
     status::Result,
@@ -18,30 +21,30 @@ use crate::{
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Whom a caller wants to stand in for.
+/// The user that a caller wants to impersonate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Impersonation {
     wanted: User,
 }
 
-/// As what sort of user somebody is stood in for, narrowly.
+/// The sort of user in constrained impersonation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode<'a> {
-    /// A service account and nothing more: namespace and name.
+    /// A service account without further attributes: namespace and name.
     Account(&'a str, &'a str),
-    /// A node and nothing more.
+    /// A node without further attributes.
     Node(&'a str),
-    /// Anybody, in detail.
+    /// Any user, with attributes.
     UserInfo,
 }
 
 impl Impersonation {
-    /// The other user, if `caller` may stand in for them to do what was asked.
+    /// The other user, if `caller` may impersonate them for this request.
     pub(super) fn assume(
         self,
-        access: &Access,
-        caller: Who<'_>,
-        asked: &Asked<'_>,
+        access: &Authorizer,
+        caller: Requester<'_>,
+        asked: &RequestAttributes<'_>,
     ) -> Result<User> {
         let narrow = self.mode().map(|mode| {
             self.check_narrow(access, caller, asked, mode)
@@ -58,7 +61,8 @@ impl Impersonation {
         Ok(self.complete(is_node))
     }
 
-    /// How narrowly it can be done; not at all where a fixed sort of user is asked for more.
+    /// The mode of constrained impersonation; `None` where a service account or node is requested
+    /// with further attributes.
     fn mode(&self) -> Option<Mode<'_>> {
         let wanted = &self.wanted;
         let plain = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
@@ -75,9 +79,9 @@ impl Impersonation {
 
     fn check_narrow(
         &self,
-        access: &Access,
-        caller: Who<'_>,
-        asked: &Asked<'_>,
+        access: &Authorizer,
+        caller: Requester<'_>,
+        asked: &RequestAttributes<'_>,
         mode: Mode<'_>,
     ) -> Result<()> {
         let word = mode.word();
@@ -113,8 +117,8 @@ impl Impersonation {
 
     fn check_narrow_details<'a>(
         &'a self,
-        access: &Access,
-        ask: &impl Fn(What<'a>) -> Attributes<'a>,
+        access: &Authorizer,
+        ask: &impl Fn(AccessTarget<'a>) -> Attributes<'a>,
     ) -> Result<()> {
         for group in &self.wanted.groups {
             let attributes = ask(detail(AUTHENTICATION, "groups", "", group, ""));
@@ -135,7 +139,7 @@ impl Impersonation {
         self.check_extras_and_uid(access, ask)
     }
 
-    fn check_wide(&self, access: &Access, caller: Who<'_>) -> Result<()> {
+    fn check_wide(&self, access: &Authorizer, caller: Requester<'_>) -> Result<()> {
         let ask = |what| Attributes {
             who: caller,
             verb: "impersonate",
@@ -155,8 +159,8 @@ impl Impersonation {
 
     fn check_extras_and_uid<'a>(
         &'a self,
-        access: &Access,
-        ask: &impl Fn(What<'a>) -> Attributes<'a>,
+        access: &Authorizer,
+        ask: &impl Fn(AccessTarget<'a>) -> Attributes<'a>,
     ) -> Result<()> {
         for (key, values) in &self.wanted.extra {
             for value in values {
@@ -209,8 +213,8 @@ fn detail<'a>(
     subresource: &'a str,
     name: &'a str,
     namespace: &'a str,
-) -> What<'a> {
-    What::Resource {
+) -> AccessTarget<'a> {
+    AccessTarget::Resource {
         group,
         resource,
         subresource,
@@ -219,7 +223,7 @@ fn detail<'a>(
     }
 }
 
-/// Namespace and name of the service account that a user is, if they are one.
+/// Namespace and name of a service account's user name.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user
         .strip_prefix("system:serviceaccount:")?

@@ -1,4 +1,5 @@
-//! `metrics.k8s.io`: what pods and nodes use, as the embedder's runtime measures it. Nothing is stored.
+//! `metrics.k8s.io`: the usage of pods and nodes, as the embedder's runtime measures it. Nothing is
+//! stored.
 
 use std::borrow::Cow;
 
@@ -6,26 +7,25 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    discovery::Resource,
+    discovery::ApiResource,
     rest::{Machine, Reply, Target, broken, registry::missing},
     runtime::{PodRuntime, Usage},
     selector::{FieldSelector, LabelSelector},
     status::{ApiError, Result},
-    store::{Object, Range},
+    store::{KeyRange, Object},
 };
 
 /// The group, served only with a runtime.
 pub(super) const GROUP: &str = "metrics.k8s.io";
-/// Its version.
 pub(super) const VERSION: &str = "v1beta1";
-/// What is measured.
+/// The measured resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measured {
+enum MeasuredResource {
     Pods,
     Nodes,
 }
 
-impl Measured {
+impl MeasuredResource {
     fn named(plural: &str) -> Option<Self> {
         match plural {
             "pods" => Some(Self::Pods),
@@ -49,13 +49,13 @@ impl Measured {
     }
 }
 
-/// What discovery says of the group.
-pub(super) fn resources() -> [Resource; 2] {
-    let resource = |plural: &str, singular: &str, measured: Measured| Resource {
+/// The resources of the group, for discovery.
+pub(super) fn resources() -> [ApiResource; 2] {
+    let resource = |plural: &str, singular: &str, measured: MeasuredResource| ApiResource {
         plural: plural.into(),
         singular: singular.into(),
         kind: measured.kind().into(),
-        namespaced: measured == Measured::Pods,
+        namespaced: measured == MeasuredResource::Pods,
         verbs: vec!["get".into(), "list".into()],
         short_names: Vec::new(),
         categories: Vec::new(),
@@ -63,8 +63,8 @@ pub(super) fn resources() -> [Resource; 2] {
         subresources: Vec::new(),
     };
     [
-        resource("nodes", "node", Measured::Nodes),
-        resource("pods", "pod", Measured::Pods),
+        resource("nodes", "node", MeasuredResource::Nodes),
+        resource("pods", "pod", MeasuredResource::Pods),
     ]
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn answer(
     query: &[(String, String)],
 ) -> Result<Reply> {
     let runtime = machine.runtime.clone().ok_or_else(missing)?;
-    let measured = Measured::named(&target.plural).ok_or_else(missing)?;
+    let measured = MeasuredResource::named(&target.plural).ok_or_else(missing)?;
     if target.version != VERSION || target.subresource.is_some() {
         return Err(missing());
     }
@@ -92,8 +92,8 @@ pub(super) async fn answer(
         let metrics = metrics(&*runtime, measured, object, &now).await?;
         return Ok(Reply::value(StatusCode::OK, &metrics));
     }
-    let chosen = Chosen::of(query)?;
-    let range = Range {
+    let chosen = SelectedObjects::of(query)?;
+    let range = KeyRange {
         namespace: &target.namespace,
         after: None,
         limit: None,
@@ -105,7 +105,7 @@ pub(super) async fn answer(
         if !chosen.has(&object) {
             continue;
         }
-        // What is not measured yet is left out, as clients expect.
+        // Objects without measurements are left out, as clients expect.
         if let Ok(metrics) = metrics(&*runtime, measured, object.value(), &now).await {
             items.push(metrics);
         }
@@ -119,13 +119,13 @@ pub(super) async fn answer(
     Ok(Reply::value(StatusCode::OK, &list))
 }
 
-/// What a list is about.
-struct Chosen {
+/// The objects of a list.
+struct SelectedObjects {
     labels: LabelSelector,
     fields: FieldSelector,
 }
 
-impl Chosen {
+impl SelectedObjects {
     fn of(query: &[(String, String)]) -> Result<Self> {
         let first = |name: &str| {
             let found = query.iter().find(|(key, _)| key == name);
@@ -151,10 +151,10 @@ impl Chosen {
     }
 }
 
-/// What is used by one object.
+/// The usage of one object.
 async fn metrics(
     runtime: &dyn PodRuntime,
-    measured: Measured,
+    measured: MeasuredResource,
     object: Value,
     now: &str,
 ) -> Result<Value> {
@@ -176,8 +176,8 @@ async fn metrics(
         "window": "15s",
     });
     match measured {
-        Measured::Nodes => metrics["usage"] = amounts(&runtime.node_usage(object).await?),
-        Measured::Pods => {
+        MeasuredResource::Nodes => metrics["usage"] = amounts(&runtime.node_usage(object).await?),
+        MeasuredResource::Pods => {
             let usage = runtime.usage(object).await?;
             if usage.is_empty() {
                 return Err(ApiError::not_found(GROUP, "pods", &name));

@@ -1,44 +1,45 @@
-//! What a client wants back, from its `Accept` header.
+//! Content negotiation by the `Accept` header.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
 
 use crate::{
-    rest::{Presentation, Shown, Verb},
+    rest::{ObjectForm, Presentation, Verb},
     status::{ApiError, Result},
 };
 
 /// One entry of an `Accept` header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Range<'a> {
+pub(super) struct MediaRange<'a> {
     pub(super) media: &'a str,
     pub(super) group: &'a str,
     pub(super) version: &'a str,
     pub(super) shown: &'a str,
-    /// How much less than the most wanted this is wanted, in thousandths.
+    /// How much less than the most preferred this is wanted, in thousandths.
     reluctance: u16,
 }
 
-/// The entries of `Accept`, most wanted first: by weight, and in their order where weights are equal.
-pub(super) fn accepted(headers: &HeaderMap) -> Vec<Range<'_>> {
+/// The entries of `Accept`, most preferred first: by weight, and in their order where weights are
+/// equal.
+pub(super) fn accepted(headers: &HeaderMap) -> Vec<MediaRange<'_>> {
     let values = headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok());
     let entries = values.flat_map(|value| value.split(','));
-    let mut ranges: Vec<Range<'_>> = entries
+    let mut ranges: Vec<MediaRange<'_>> = entries
         .map(|entry| range(entry.trim()))
-        // A weight of zero means that it is not acceptable at all.
+        // A weight of zero means not acceptable.
         .filter(|range| !range.media.is_empty() && range.reluctance < 1000)
         .collect();
     ranges.sort_by_key(|range| range.reluctance);
     ranges
 }
 
-fn range(entry: &str) -> Range<'_> {
+fn range(entry: &str) -> MediaRange<'_> {
     let mut parts = entry.split(';').map(str::trim);
-    let mut range = Range {
+    let mut range = MediaRange {
         media: parts.next().unwrap_or_default(),
-        ..Range::default()
+        ..MediaRange::default()
     };
     for part in parts {
         match part.split_once('=') {
@@ -52,13 +53,13 @@ fn range(entry: &str) -> Range<'_> {
     range
 }
 
-/// A weight that cannot be read counts as full.
+/// An invalid weight counts as full.
 fn reluctance(weight: &str) -> u16 {
     let weight = weight.parse().unwrap_or(1.0_f32).clamp(0.0, 1.0);
     1000 - (weight * 1000.0) as u16
 }
 
-/// The form in which objects are answered. Nothing acceptable is a 406; a stream has no YAML form.
+/// The form in which objects are returned. No acceptable one is a 406; a stream has no YAML form.
 pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Result<Presentation> {
     let stream = verb == Verb::Watch;
     let accepted = accepted(headers);
@@ -68,8 +69,8 @@ pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Res
     }
     let mut forms = accepted.iter().filter_map(form);
     forms.find(|form| !(stream && form.yaml)).ok_or_else(|| {
-        let known = |range: &Range<'_>| {
-            form(&Range {
+        let known = |range: &MediaRange<'_>| {
+            form(&MediaRange {
                 shown: "",
                 ..range.clone()
             })
@@ -83,24 +84,24 @@ pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Res
     })
 }
 
-fn form(range: &Range<'_>) -> Option<Presentation> {
+fn form(range: &MediaRange<'_>) -> Option<Presentation> {
     let yaml = match range.media {
         "application/json" | "*/*" => false,
         "application/yaml" => true,
         _ => return None,
     };
     let shown = match (range.shown, range.group, range.version) {
-        ("", _, _) => Shown::Whole,
-        ("Table", "meta.k8s.io", "v1") => Shown::Table,
+        ("", _, _) => ObjectForm::Whole,
+        ("Table", "meta.k8s.io", "v1") => ObjectForm::Table,
         ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
-            Shown::Metadata
+            ObjectForm::Metadata
         }
         _ => return None,
     };
     Some(Presentation { shown, yaml })
 }
 
-/// 406, naming what is offered.
+/// 406, listing the supported types.
 fn not_acceptable(stream: bool) -> ApiError {
     let offered = if stream {
         "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn kubectl_gets_a_table() {
         let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(of(accept).unwrap().shown, Shown::Table);
+        assert_eq!(of(accept).unwrap().shown, ObjectForm::Table);
     }
 
     #[test]

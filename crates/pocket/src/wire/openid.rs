@@ -1,4 +1,4 @@
-//! What others need to check the tokens of service accounts without asking us each time.
+//! OpenID discovery: what other servers need to verify service account tokens themselves.
 
 use http::{
     HeaderValue, Response,
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use super::Body;
 use crate::{
-    identity::Accounts,
+    identity::AccountTokens,
     rest::reply::JSON,
     status::{ApiError, Result},
 };
 
-/// Who makes the tokens, and where its keys are found; `address` is where the server is.
-pub(super) fn issuer(accounts: &Accounts, address: &str) -> Response<Body> {
+/// The discovery document; `address` is the server's.
+pub(super) fn issuer(accounts: &AccountTokens, address: &str) -> Response<Body> {
     let keys = format!("https://{address}/openid/v1/jwks");
     document(&accounts.discovery(&keys), JSON)
 }
 
-/// The keys.
-pub(super) fn keys(accounts: &Accounts) -> Result<Response<Body>> {
+/// The key set.
+pub(super) fn keys(accounts: &AccountTokens) -> Result<Response<Body>> {
     let keys = accounts
         .keys()
         .map_err(|error| ApiError::internal(error.to_string()))?;

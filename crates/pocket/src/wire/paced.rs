@@ -1,6 +1,7 @@
-//! A stream that is written to where it belongs: much of it on the patient lane, little on the other.
+//! A stream that is written on the right lane: large writes on the patient lane, small ones on the
+//! other.
 //!
-//! Sending costs more than making what is sent: it is encrypted, and handed to the system.
+//! Sending costs more than rendering: it includes encryption and system calls.
 
 use std::{
     io::{self, IoSlice},
@@ -12,12 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::environment::lane;
 
-/// Writes of this many bytes and more are for the patient lane.
-const LARGE: usize = 8 << 10;
-/// So many small ones in a row say that a large answer is over. One may be the rest of a buffer.
-const CALM: u8 = 2;
+/// Bytes from which a write belongs on the patient lane.
+const LARGE_WRITE_BYTES: usize = 8 << 10;
+/// Consecutive small writes that end a large response. A single one may be the rest of a buffer.
+const SMALL_WRITES_AFTER_LARGE: u8 = 2;
 
-/// The stream, and what was written to it lately.
+/// The stream, and its recent writes.
 pub(super) struct Paced<S> {
     stream: S,
     small: u8,
@@ -27,18 +28,18 @@ impl<S> Paced<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            small: CALM,
+            small: SMALL_WRITES_AFTER_LARGE,
         }
     }
 
-    /// Ready where so many bytes may be written.
+    /// Ready on a lane where this many bytes may be written.
     fn poll_lane(&mut self, bytes: usize, context: &mut Context<'_>) -> Poll<()> {
-        if bytes >= LARGE {
+        if bytes >= LARGE_WRITE_BYTES {
             self.small = 0;
             return lane::poll_patient(context);
         }
-        self.small = (self.small + 1).min(CALM);
-        if self.small == CALM {
+        self.small = (self.small + 1).min(SMALL_WRITES_AFTER_LARGE);
+        if self.small == SMALL_WRITES_AFTER_LARGE {
             lane::hurry();
         }
         Poll::Ready(())
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// How often a stream moves over writes of so many bytes, with a pause after each.
+    /// How often a stream moves for writes of these sizes, with a pause after each.
     async fn moves(writes: &'static [usize]) -> usize {
         let moves = Arc::new(Moves::default());
         let task = async move {
@@ -128,13 +129,26 @@ mod tests {
 
     #[tokio::test]
     async fn large_writes_move_and_small_ones_do_not() {
-        assert_eq!(moves(&[5, LARGE - 1, 5]).await, 0);
-        assert_eq!(moves(&[5, LARGE, LARGE]).await, 1);
+        assert_eq!(moves(&[5, LARGE_WRITE_BYTES - 1, 5]).await, 0);
+        assert_eq!(moves(&[5, LARGE_WRITE_BYTES, LARGE_WRITE_BYTES]).await, 1);
     }
 
     #[tokio::test]
     async fn a_stream_comes_back_after_the_answer_and_not_within_it() {
-        assert_eq!(moves(&[LARGE, 5, LARGE, 5, LARGE]).await, 1);
-        assert_eq!(moves(&[LARGE, 5, 5, LARGE]).await, 2);
+        assert_eq!(
+            moves(&[
+                LARGE_WRITE_BYTES,
+                5,
+                LARGE_WRITE_BYTES,
+                5,
+                LARGE_WRITE_BYTES
+            ])
+            .await,
+            1
+        );
+        assert_eq!(
+            moves(&[LARGE_WRITE_BYTES, 5, 5, LARGE_WRITE_BYTES]).await,
+            2
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What came with a request, read in the encoding its type names.
+//! Decodes the body of a request by its content type.
 
 use http::StatusCode;
 
@@ -8,7 +8,6 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// Reads the body in the encoding its type names.
 pub(super) fn payload(
     verb: Verb,
     form: form::Patch,
@@ -27,7 +26,7 @@ pub(super) fn payload(
         "" | "application/json" => json(verb, lenient, bytes, served)?,
         "application/yaml" => yaml(verb, lenient, bytes, served)?,
         "application/apply-patch+yaml" => decode::yaml(bytes)?,
-        // What goes with a deletion is of a built-in kind, whatever is deleted.
+        // Delete options are of a built-in kind, whatever is deleted.
         protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
             let expected = (!deletes && target.subresource.is_none())
                 .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
@@ -41,7 +40,7 @@ pub(super) fn payload(
                 ..Payload::default()
             }));
         }
-        // What a patch may be written in is decided where patches are understood.
+        // The patch code decides which content types it supports.
         patch
             if patch.ends_with("+json")
                 && form::is_readable(Verb::Patch, patch, served.is_custom())
@@ -78,7 +77,7 @@ fn json(verb: Verb, lenient: bool, bytes: &[u8], served: &Served) -> Result<deco
 fn yaml(verb: Verb, lenient: bool, bytes: &[u8], served: &Served) -> Result<decode::Decoded> {
     let decoded = decode::yaml(bytes)?;
     if matches!(verb, Verb::Create | Verb::Update) && served.is_custom() {
-        // Whoever does not ask what the fields are sees it as JSON.
+        // Without field validation the patch is shown as JSON.
         let json = lenient.then(|| decoded.value.to_string());
         let shown = json.as_ref().map_or(bytes, |json| json.as_bytes());
         form::check(served, shown, &decoded.value, lenient)?;
@@ -86,7 +85,7 @@ fn yaml(verb: Verb, lenient: bool, bytes: &[u8], served: &Served) -> Result<deco
     Ok(decoded)
 }
 
-/// What an empty body stands for.
+/// The value of an empty body.
 fn nothing_sent(
     verb: Verb,
     form: form::Patch,

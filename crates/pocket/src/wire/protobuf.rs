@@ -4,8 +4,8 @@
 //! never sent this way, and answers are always JSON, so there is no encoder.
 //!
 //! Decoding is driven by `data/protobuf.txt` (`descriptor`); no message has code of its own
-//! except the few whose JSON is not an object (`special`). The result is what the same client
-//! would have sent as JSON, less the noise of Go's encoder:
+//! except the few whose JSON is not an object (`special`). The result is what the same client would
+//! have sent as JSON, without some artefacts of Go's encoder:
 //!
 //! - a field that is a pointer in Go is on the wire only if it was set, so it is kept even if zero
 //!   (`replicas: 0`, `optional: false`, `emptyDir: {}`);
@@ -14,7 +14,7 @@
 //! - an empty struct that is no pointer (`status: {}`, `resources: {}`, a zero time) is left out
 //!   unless the schema requires the field.
 //!
-//! The generator decides this per field; here it is one mark, `descriptor::Field::keep`.
+//! The generator decides this per field; here it is one mark, `descriptor::MessageField::keep`.
 //!
 //! The invariant: any bytes give an object or a `BadRequest`. Nesting is bounded, and nothing is
 //! allocated by a length that the remaining bytes do not cover.
@@ -32,15 +32,15 @@ use serde_json::{Map, Value};
 use crate::status::{ApiError, Result};
 use descriptor::{Descriptors, descriptors};
 use message::Decoder;
-use reader::Reader;
+use reader::FieldReader;
 
 /// The content type of such bodies.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body starts with.
+/// The prefix of every body.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
 
-/// Why bytes are not an object.
+/// Why a body is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Malformed {
     #[error("it does not start with the bytes of a Kubernetes object")]
@@ -69,7 +69,7 @@ enum Malformed {
     UnknownKind { version: Box<str>, kind: Box<str> },
 }
 
-/// The outermost message: which kind the raw bytes hold.
+/// The outermost message, with the kind of the raw bytes.
 #[derive(Debug, Default)]
 struct Envelope<'a> {
     api_version: &'a str,
@@ -117,7 +117,7 @@ impl<'a> Envelope<'a> {
     fn read(body: &'a [u8]) -> std::result::Result<Self, Malformed> {
         let wrapped = body.strip_prefix(MAGIC).ok_or(Malformed::NoEnvelope)?;
         let mut envelope = Self::default();
-        let mut reader = Reader::new(wrapped);
+        let mut reader = FieldReader::new(wrapped);
         while let Some((number, payload)) = reader.next()? {
             match number {
                 1 => envelope.read_type(payload.bytes(number)?)?,
@@ -131,7 +131,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn read_type(&mut self, bytes: &'a [u8]) -> std::result::Result<(), Malformed> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = FieldReader::new(bytes);
         while let Some((number, payload)) = reader.next()? {
             match number {
                 1 => self.api_version = payload.text(number, "apiVersion")?,

@@ -1,4 +1,4 @@
-//! From method and path to what is asked.
+//! Routing: from method and path to a route.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,6 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// What a path is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Route {
     /// `/api`: the versions of the core group.
@@ -27,36 +26,36 @@ pub(super) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/...`: group and version.
     OpenApi(String, String),
-    /// `/.well-known/openid-configuration`: who makes the tokens of service accounts.
+    /// `/.well-known/openid-configuration`: the issuer of service account tokens.
     TokenIssuer,
     /// `/openid/v1/jwks`: the keys of these tokens.
     TokenKeys,
     /// `/version`.
     ServerVersion,
-    /// `/livez`: whether the process answers.
+    /// `/livez`: whether the process responds.
     Alive,
-    /// `/healthz`, `/readyz`: whether requests can be answered as they should.
+    /// `/healthz`, `/readyz`: whether requests can be handled.
     Ready,
     /// A resource.
     Resource(Target),
-    /// Nothing, in an API group.
+    /// An unknown path in an API group.
     Nowhere(String),
-    /// Nothing.
+    /// An unknown path.
     Unknown,
 }
 
-/// A path as it is meant. Who decides and who answers read this and nothing else: an escaped slash
-/// must not be part of a name to one and the end of it to the other.
+/// The unescaped path. Authorization and handling both use this and nothing else: an escaped slash
+/// must not be part of a name to one and a separator to the other.
 pub(super) fn meant(path: &str) -> Cow<'_, str> {
     percent_decode_str(path).decode_utf8_lossy()
 }
 
-/// What a path is for, as the request has it.
+/// The route of a request's path.
 pub(super) fn route(path: &str) -> Route {
     let path = &*meant(path);
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);
-    // A name that is missing in the middle must not make the rest mean something else.
+    // An empty segment must not change the meaning of the rest.
     if path.split('/').any(str::is_empty) {
         let mut parts = path.split('/');
         return match (parts.next(), parts.next()) {
@@ -101,7 +100,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
             .map_or(("", rest), |(name, rest)| (*name, rest));
         let subresource = match rest {
             [] => None,
-            // Nothing is that deep; what is said of it depends on the resource.
+            // No resource is that deep; the error depends on the resource.
             parts => Some(parts.join("/")),
         };
         Some(Target {
@@ -121,11 +120,11 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
     }
 }
 
-/// What is done to `target`.
+/// The verb of a request for `target`.
 pub(super) fn verb(method: &Method, target: &Target, watch: bool) -> Result<Verb> {
     let named = !target.name.is_empty();
     match (method.as_str(), named) {
-        // One object is watched by a field selector on its collection.
+        // A single object is watched by a field selector on its collection.
         ("GET" | "HEAD", true) => Ok(Verb::Get),
         ("GET" | "HEAD", false) if watch => Ok(Verb::Watch),
         ("GET" | "HEAD", false) => Ok(Verb::List),
@@ -197,7 +196,7 @@ mod tests {
             route("/api/v1/namespaces/a%2F%2Fb"),
             Route::Nowhere(String::new())
         );
-        // What is escaped twice is escaped still.
+        // A path that is escaped twice is unescaped once.
         assert_eq!(resource("/api/v1/namespaces/a%252Fb").name, "a%2Fb");
     }
 

@@ -1,4 +1,4 @@
-//! TLS on a socket: connections up to a bound, each a task of its own.
+//! TLS on a socket: a bounded number of connections, each a task of its own.
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -10,11 +10,11 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Service, connection::connection, tasks::Tasks};
 
-/// How long requests under way may take after the end was asked for. Streams, which have no end of
-/// their own, are ended at once.
-pub(super) const GRACE: Duration = Duration::from_secs(3);
-/// More connections than this wait in the kernel's queue.
-const CONNECTIONS: usize = 20_000;
+/// How long running requests may take after shutdown was requested. Streams, which do not end by
+/// themselves, are ended at once.
+pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
+/// Open connections, at most; more wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 20_000;
 
 /// Serves `service` until `shutdown` resolves, then ends streams and lets other requests finish for
 /// at most three seconds.
@@ -25,7 +25,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (stop, stopped) = watch::channel(false);
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+    let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let acceptor = TlsAcceptor::from(tls);
     let tasks = Tasks::new(service.machine().environment.spawner.clone());
     tokio::pin!(shutdown);
@@ -42,7 +42,7 @@ pub async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Too many open files, or a client that left already: the next accept may do.
+                // Too many open files, or a client that left already: the next accept may succeed.
                 tracing::warn!(%error, "a connection could not be accepted");
                 service
                     .machine()
@@ -60,12 +60,12 @@ pub async fn serve(
         });
     }
     drop(listener);
-    // Nobody listening means that every connection has ended already.
+    // A failed send means that every connection has ended already.
     let _ = stop.send(true);
     drop(stopped);
     tokio::select! {
         () = stop.closed() => {}
-        () = service.machine().environment.clock.sleep(GRACE) => {}
+        () = service.machine().environment.clock.sleep(SHUTDOWN_GRACE) => {}
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use super::{
     swagger, warnings,
 };
 use crate::{
-    environment::{BoxFuture, Seldom},
+    environment::{BoxFuture, PollOnWake},
     rest::{
         Machine, Presentation, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
         registry::missing, reply,
@@ -36,36 +36,36 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// Everything the server answers, as one service: bind it, or hand it to a client.
+/// The whole server as one service: bind it to a socket, or pass it to a client.
 #[derive(Clone)]
 pub struct Service {
     machine: Machine,
     documents: Arc<Documents>,
     caller: Caller,
-    room: body::Room,
-    /// Commands that clients may run at the same time.
+    room: body::BodyBudget,
+    /// Limits the commands that clients may run at the same time.
     pub(super) sessions: Sessions,
-    /// Where others find the server.
+    /// The server's address.
     address: Arc<str>,
-    /// Turns true when the server stops; streams that have no end of their own end then.
+    /// Turns true when the server stops; streams that do not end by themselves end then.
     stopped: Option<watch::Receiver<bool>>,
 }
 
-/// How a caller is known.
+/// How callers are authenticated.
 #[derive(Clone)]
 enum Caller {
-    /// The caller shares our process and may do everything.
+    /// The caller is in this process and allowed everything.
     Trusted,
-    /// The caller shows credentials.
+    /// The caller presents credentials.
     Asked {
         certificates: Arc<Vec<CertificateDer<'static>>>,
-        /// Whether one who shows nothing is somebody too.
+        /// Whether a caller without credentials is the anonymous user.
         anonymous: bool,
     },
 }
 
 impl Service {
-    /// The server that others find at `address`.
+    /// A server whose address is `address`.
     pub(crate) fn new(machine: Machine, address: String) -> Self {
         Self {
             address: address.as_str().into(),
@@ -76,7 +76,7 @@ impl Service {
             )),
             machine,
             caller: Caller::Trusted,
-            room: body::Room::default(),
+            room: body::BodyBudget::default(),
             sessions: Sessions::default(),
             stopped: None,
         }
@@ -91,7 +91,7 @@ impl Service {
         }
     }
 
-    /// The same service for callers who must show who they are.
+    /// The same service for callers who must authenticate.
     #[must_use]
     pub fn authenticated_by(&self, authenticator: Arc<dyn Authenticate>) -> Self {
         Self {
@@ -104,8 +104,8 @@ impl Service {
         }
     }
 
-    /// The same service, where one who shows nothing is `system:anonymous` or, as before this is
-    /// said, refused.
+    /// The same service, where a caller without credentials is `system:anonymous` or, by default,
+    /// refused.
     #[must_use]
     pub fn with_anonymous(&self, allowed: bool) -> Self {
         let mut service = self.clone();
@@ -159,7 +159,7 @@ impl Service {
         let yaml =
             negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
-        // One request that meets a defect must not end the server, nor stay without an answer.
+        // A request that meets a defect must not end the server, nor stay without a response.
         let answered = AssertUnwindSafe(self.dispatch(request))
             .catch_unwind()
             .await;
@@ -168,7 +168,7 @@ impl Service {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => refusal(&error, yaml),
             Err(panic) => {
-                tracing::error!(audit = %id, cause = cause(&*panic), "{place} met a defect");
+                tracing::error!(audit = %id, cause = cause(&*panic), "{place} panicked");
                 refusal(&defect(&id), yaml)
             }
         };
@@ -207,7 +207,7 @@ impl Service {
         }
     }
 
-    /// Whether requests can be answered: a store that takes no writes is not healthy.
+    /// Whether requests can be handled: a store that refuses writes is not healthy.
     fn health(&self) -> Response<Body> {
         match self.machine.view.store().broken() {
             None => text(StatusCode::OK, "ok"),
@@ -231,8 +231,7 @@ impl Service {
         }
     }
 
-    /// Groups of the server's own answer with a `Status`; where definitions could be, there is no
-    /// page.
+    /// 404: a `Status` in built-in groups, plain where custom resources could be.
     fn nowhere(&self, group: &str) -> Result<Response<Body>> {
         if self.machine.registry.is_own_group(group) {
             return Err(missing());
@@ -300,7 +299,7 @@ impl Service {
         let there = is_there(served, &target);
         let presentation =
             match negotiate::presentation(request.headers(), verb, served.is_custom()) {
-                // What an object does not have is not there in any form.
+                // A missing subresource is missing in any form.
                 Err(_) if !there => Presentation::default(),
                 asked => asked?,
             };
@@ -324,7 +323,7 @@ impl Service {
             user_agent: user_agent.unwrap_or_default().to_owned(),
             user,
         };
-        // What is asked for is read before what comes with it.
+        // The options are validated before the body.
         if there && form::is_readable(verb, &request.content_type, served.is_custom()) {
             request.check_options()?;
         }
@@ -345,9 +344,9 @@ impl Service {
                 Body::stream(stream)
             }
             (ReplyBody::Stream(stream), Some(mut stopped)) => {
-                // A server that is gone without a word has stopped too.
+                // A dropped sender means that the server has stopped too.
                 let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
-                Body::stream(stream.take_until(Seldom::new(stop)).boxed())
+                Body::stream(stream.take_until(PollOnWake::new(stop)).boxed())
             }
         };
         let mut response = Response::new(body);
@@ -379,8 +378,7 @@ where
     }
 }
 
-/// Whether there is what is asked for below an object. What comes after the subresource of a custom
-/// object is not looked at.
+/// Whether a subresource exists. The path after the subresource of a custom object is ignored.
 fn is_there(served: &Served, target: &Target) -> bool {
     let name = target.subresource.as_deref();
     let name = name.map(|name| match name.split_once('/') {
@@ -390,7 +388,7 @@ fn is_there(served: &Served, target: &Target) -> bool {
     name.is_none_or(|name| served.subresource(name).is_some())
 }
 
-/// 404 without a word.
+/// 404 with an empty body.
 fn nothing() -> Response<Body> {
     let mut response = Response::new(Body::full(Bytes::new()));
     *response.status_mut() = StatusCode::NOT_FOUND;
@@ -422,17 +420,17 @@ fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn cause(panic: &(dyn Any + Send)) -> &str {
     let literal = panic.downcast_ref::<&str>().copied();
     literal
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it said nothing")
+        .unwrap_or("no message")
 }
 
 fn defect(id: &str) -> ApiError {
     ApiError::internal(format!(
-        "the server met a defect while it answered; its log says more under audit id {id}"
+        "the server panicked while it handled the request; its log has the cause under audit id {id}"
     ))
 }
 

@@ -1,5 +1,5 @@
-//! As much of SPDY/3.1 as `kubectl port-forward` needs, which it speaks inside of a WebSocket: streams
-//! of bytes in frames. Neither side of that has ever minded flow control.
+//! The part of SPDY/3.1 that `kubectl port-forward` needs, which it speaks inside of a WebSocket:
+//! streams of bytes in frames. Neither side uses flow control.
 
 mod dictionary;
 mod frame;
@@ -7,11 +7,11 @@ mod headers;
 mod inflate;
 
 pub(super) use self::{
-    frame::{Frame, Framer, Why},
+    frame::{Framer, SpdyFrame, Why},
     headers::Replies,
 };
 
-/// What makes a peer one that cannot be spoken with any further.
+/// A protocol violation after which the connection cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Broken(&'static str);
+pub(super) struct ProtocolError(&'static str);

@@ -1,8 +1,8 @@
-//! `/openapi/v2`: a document in the older form that describes nothing.
+//! `/openapi/v2`: an empty document in the older form.
 //!
-//! Clients of today read version 3. They turn to version 2 for one thing: what version 3 does not
-//! know, such as an object whose definition is not installed. A document that does not know it
-//! either lets them say so; no document at all makes them fail with a riddle.
+//! Current clients read version 3. They fall back to version 2 for what version 3 does not contain,
+//! such as an object whose definition is not installed. An empty document lets them report that;
+//! without a document they fail with an unrelated error.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
@@ -10,15 +10,15 @@ use serde_json::json;
 
 use super::{Body, negotiate};
 
-/// The protobuf form, which clients prefer. They ask for it with an `@`, which is not allowed in a
+/// The protobuf form, which clients prefer. They request it with an `@`, which is not allowed in a
 /// media type and which they refuse to read.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// The titles of both forms.
+/// The title in both forms.
 const TITLE: &str = "Kubernetes";
 const VERSION: &str = "v1.36";
 
-/// The document in the form that the client asks for.
+/// The document in the requested form.
 pub(super) fn respond(headers: &HeaderMap) -> Response<Body> {
     let protobuf = negotiate::accepted(headers).first().is_some_and(|range| {
         range

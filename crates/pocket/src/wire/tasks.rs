@@ -1,4 +1,4 @@
-//! The tasks of clients: each on the lane that it wants, none able to harm another.
+//! The tasks of clients: each on the lane that it requests, isolated from panics of others.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,7 +8,7 @@ use hyper::rt::Executor;
 use super::service::cause;
 use crate::environment::{Spawn, lane::travel};
 
-/// Where tasks of clients are started.
+/// Spawns the tasks of clients.
 #[derive(Clone)]
 pub(super) struct Tasks(Arc<dyn Spawn>);
 
@@ -23,9 +23,9 @@ impl Tasks {
         task: impl Future<Output = ()> + Send + 'static,
     ) {
         let contained = async move {
-            // What a defect in one of them costs is this one.
+            // A panic ends only this task.
             if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
-                tracing::error!(cause = cause(&*panic), "a {name} met a defect");
+                tracing::error!(cause = cause(&*panic), "a task panicked: {name}");
             }
         };
         let travelling = travel(self.0.clone(), name, Box::pin(contained));
@@ -33,7 +33,7 @@ impl Tasks {
     }
 }
 
-/// Of an HTTP/2 connection, where each request is a task of its own.
+/// For an HTTP/2 connection, where each request is a task of its own.
 impl<F> Executor<F> for Tasks
 where
     F: Future<Output = ()> + Send + 'static,

@@ -1,27 +1,27 @@
-//! `Warning` headers: bounded, so that an answer with many of them still fits what clients read.
+//! `Warning` headers: bounded, so that a response with many of them still fits what clients read.
 
 use std::collections::HashSet;
 
 use http::{HeaderMap, HeaderValue, header::WARNING};
 
-/// The most warnings one answer carries.
-const MOST: usize = 100;
-/// The most bytes they have together.
-const BYTES: usize = 4 << 10;
+/// Warnings of one response, at most.
+const MAX_WARNINGS: usize = 100;
+/// Bytes of all warnings together, at most.
+const MAX_WARNING_BYTES: usize = 4 << 10;
 
-/// Adds each warning once, until the bounds are met; those after it are left out.
+/// Adds each warning once, up to the bounds; the rest is left out.
 pub(super) fn insert(texts: &[String], headers: &mut HeaderMap) {
     let mut seen = HashSet::new();
-    let mut room = BYTES;
+    let mut room = MAX_WARNING_BYTES;
     for text in texts {
         if !seen.insert(text.as_str()) {
             continue;
         }
-        // Line ends would end the header; the rest of it is still worth reading.
+        // Line ends would end the header; the rest of the text is still useful.
         let line = text.replace(|c: char| c.is_ascii_control(), " ");
         let quoted = line.replace('\\', "\\\\").replace('"', "\\\"");
         let value = format!("299 - \"{quoted}\"");
-        if seen.len() > MOST || value.len() > room {
+        if seen.len() > MAX_WARNINGS || value.len() > room {
             return;
         }
         room -= value.len();
@@ -57,7 +57,7 @@ mod tests {
     fn many_and_long_ones_are_cut() {
         let short: Vec<String> = (0..200).map(|i| i.to_string()).collect();
         let short: Vec<&str> = short.iter().map(String::as_str).collect();
-        assert_eq!(of(&short).len(), MOST);
+        assert_eq!(of(&short).len(), MAX_WARNINGS);
         let long = ["x".repeat(3000), "y".repeat(3000)];
         assert_eq!(of(&[&long[0], &long[1]]).len(), 1);
     }

@@ -1,10 +1,10 @@
 //! Runs scenario files.
 //!
-//! May use the public face of `neap_pocket` and `kube` as a transport, nothing else: what a scenario
-//! sees is what any client sees. At the end of each, the oracles judge everything that was answered. A scenario ends at its first failure, because later blocks build on
-//! earlier ones.
+//! May use the public API of `neap_pocket` and `kube` as a transport, nothing else: a scenario sees
+//! what any client sees. At the end of each, the oracles check every response. A scenario ends at
+//! its first failure, because later blocks build on earlier ones.
 
-#[path = "../support/chronicle.rs"]
+#[path = "../suite/support/chronicle.rs"]
 mod chronicle;
 mod exchange;
 mod observe;
@@ -22,18 +22,18 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout_at};
 
 use exchange::Exchange;
-use record::Record;
-use scenario::{Answer, Block, EventPattern, Request, Scenario, Step};
-use server::{Place, Server};
+use record::Recording;
+use scenario::{Block, EventPattern, ExpectedResponse, Request, Scenario, Step};
+use server::{Server, TargetServer};
 use stream::{Next, Stream};
 use variables::Variables;
 
-/// How long `later` and `events` wait before they give up. Virtual time in process.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between two tries of a `later` block.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long `later` and `events` wait before they fail. Virtual time in process.
+const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause between two attempts of a `later` block.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a stream must stay silent to count as quiet.
-const QUIET: Duration = Duration::from_millis(1500);
+const SILENCE: Duration = Duration::from_millis(1500);
 
 /// Why a scenario failed: where, and what differs.
 #[derive(Debug)]
@@ -57,11 +57,11 @@ impl fmt::Display for Failure {
 }
 
 /// Runs one scenario on a runtime of its own.
-pub(crate) fn run(scenario: &Scenario, place: &Place) -> Result<(), Failure> {
+pub(crate) fn run(scenario: &Scenario, place: &TargetServer) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder
         .enable_all()
-        .start_paused(matches!(place, Place::InProcess));
+        .start_paused(matches!(place, TargetServer::InProcess));
     let runtime = builder
         .build()
         .map_err(|error| Failure::new(error.to_string()))?;
@@ -74,12 +74,12 @@ pub(crate) fn run(scenario: &Scenario, place: &Place) -> Result<(), Failure> {
     })
 }
 
-/// One scenario being played.
+/// A running scenario.
 struct Play<'a> {
     server: &'a Server,
     variables: Variables,
     streams: BTreeMap<String, Stream>,
-    record: Option<Record>,
+    record: Option<Recording>,
 }
 
 impl<'a> Play<'a> {
@@ -88,13 +88,13 @@ impl<'a> Play<'a> {
         let given = |name: &str| variables.get(name).unwrap_or_default().to_owned();
         Self {
             server,
-            record: Record::of(scenario, &given("ns"), &given("id")),
+            record: Recording::of(scenario, &given("ns"), &given("id")),
             variables,
             streams: BTreeMap::new(),
         }
     }
 
-    /// Ends at the first failure, unless the answers are recorded: then all of them are wanted.
+    /// Ends at the first failure, unless the responses are recorded: then all of them are wanted.
     async fn all(&mut self, scenario: &Scenario) -> Result<(), Failure> {
         let mut failures = Vec::new();
         for block in &scenario.blocks {
@@ -157,7 +157,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    async fn ask(&mut self, request: &Request, answer: &Answer) -> Result<(), Failure> {
+    async fn ask(&mut self, request: &Request, answer: &ExpectedResponse) -> Result<(), Failure> {
         let exchange = Exchange::make(self.server, request, &self.variables).await?;
         self.note(&exchange.entry());
         let (variables, verdict) = exchange.check(answer, &self.variables);
@@ -165,20 +165,21 @@ impl<'a> Play<'a> {
         verdict
     }
 
-    async fn later(&mut self, request: &Request, answer: &Answer) -> Result<(), Failure> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+    async fn later(&mut self, request: &Request, answer: &ExpectedResponse) -> Result<(), Failure> {
+        let deadline = tokio::time::Instant::now() + EXPECTATION_TIMEOUT;
         loop {
             let exchange = Exchange::make(self.server, request, &self.variables).await?;
             let (variables, verdict) = exchange.check(answer, &self.variables);
             let late = tokio::time::Instant::now() > deadline;
             if verdict.is_err() && !late {
-                sleep(PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
                 continue;
             }
             self.note(&exchange.entry());
             self.variables = variables;
-            return verdict
-                .map_err(|failure| Failure::new(format!("not within {PATIENCE:?}: {failure}")));
+            return verdict.map_err(|failure| {
+                Failure::new(format!("not within {EXPECTATION_TIMEOUT:?}: {failure}"))
+            });
         }
     }
 
@@ -186,9 +187,9 @@ impl<'a> Play<'a> {
         let unknown = || Failure::new(format!("no watch is called {name}"));
         let stream = self.streams.get_mut(name).ok_or_else(unknown)?;
         if let EventPattern::Quiet = expected {
-            return stream.quiet(QUIET).await;
+            return stream.quiet(SILENCE).await;
         }
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + EXPECTATION_TIMEOUT;
         let next = timeout_at(deadline, stream.next(expected.is_bookmark())).await;
         let next =
             next.map_err(|_| Failure::new(format!("{name}: no event came; expected {expected}")))??;

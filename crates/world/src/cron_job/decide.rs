@@ -1,4 +1,4 @@
-//! Which Job to start, and which to forget. Pure.
+//! Which Job to start, and which to delete. Pure.
 
 use std::time::Duration;
 
@@ -11,33 +11,32 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::{Resource, ResourceExt};
-use neap_kit::{event::Note, planted};
+use neap_kit::{event::EventDraft, planted};
 
-use super::times::{Problem, Times};
+use super::schedule::{Schedule, ScheduleError};
 use crate::{job::finished_at, workload::owned_by};
 
-/// For when a Job was meant.
-const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+/// The annotation with the scheduled time of a Job.
+const SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// What is known.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) cron: &'a CronJob,
-    /// Its own.
+    /// The Jobs that the CronJob controls.
     pub(super) jobs: Vec<&'a Job>,
-    /// In whole seconds, since the API keeps no fractions.
+    /// In whole seconds, since the API stores no fractions.
     pub(super) now: Timestamp,
 }
 
-/// What is to be done, in this order.
+/// The actions, executed in this order.
 #[derive(Debug, Default)]
 pub(super) struct Decision<'a> {
-    pub(super) notes: Vec<Note>,
+    pub(super) events: Vec<EventDraft>,
     pub(super) delete: Vec<&'a Job>,
     pub(super) create: Option<Job>,
-    /// For when the Job is there.
+    /// Written once the Job has been created.
     pub(super) status: CronJobStatus,
-    pub(super) again: Option<Duration>,
+    pub(super) requeue_after: Option<Duration>,
 }
 
 pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
@@ -47,97 +46,101 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         ..Decision::default()
     };
     let spec = &cron.spec;
-    forget(spec, facts, &mut decision);
-    look_at_jobs(facts, &mut decision);
+    delete_old_jobs(spec, facts, &mut decision);
+    update_active(facts, &mut decision);
     if cron.metadata.deletion_timestamp.is_some() || spec.suspend == Some(true) {
         return decision;
     }
-    match Times::parse(&spec.schedule, spec.time_zone.as_deref()) {
-        Ok(times) => start(spec, facts, &times, &mut decision),
+    match Schedule::parse(&spec.schedule, spec.time_zone.as_deref()) {
+        Ok(schedule) => start(spec, facts, &schedule, &mut decision),
         Err(problem) => {
             let reason = match problem {
-                Problem::Schedule { .. } => "UnparseableSchedule",
-                Problem::Zone(_) => "UnknownTimeZone",
+                ScheduleError::Schedule { .. } => "UnparseableSchedule",
+                ScheduleError::Zone(_) => "UnknownTimeZone",
             };
-            let note = Note::warning(reason, problem.to_string());
-            decision.notes.push(note);
+            let event = EventDraft::warning(reason, problem.to_string());
+            decision.events.push(event);
         }
     }
     decision
 }
 
-/// Which Jobs are at work, and which have ended since.
-fn look_at_jobs(facts: &Facts<'_>, decision: &mut Decision<'_>) {
+/// Updates the list of active Jobs, and records those that have finished since.
+fn update_active(facts: &Facts<'_>, decision: &mut Decision<'_>) {
     let status = &mut decision.status;
     let before = status.active.take().unwrap_or_default();
     let mut active = Vec::new();
     for known in before {
         let job = facts.jobs.iter().find(|job| job.uid() == known.uid);
-        match job.map(|job| (job, ending(job))) {
-            Some((job, None)) if !leaves(job) => active.push(known),
+        match job.map(|job| (job, finish_condition(job))) {
+            Some((job, None)) if !is_deleting(job) => active.push(known),
             Some((_, None)) => {}
-            // Nobody could look at it.
+            // It is deleted at once, so a user could not look at it.
             Some((job, _)) if decision.delete.iter().any(|it| it.uid() == job.uid()) => {}
             Some((job, Some(ending))) => {
                 let name = job.name_any();
                 let message = format!("Saw completed job: {name}, condition: {ending}");
                 decision
-                    .notes
-                    .push(Note::normal("SawCompletedJob", message));
+                    .events
+                    .push(EventDraft::normal("SawCompletedJob", message));
             }
             None => {
                 let name = known.name.unwrap_or_default();
                 let message = format!("Active job went missing: {name}");
-                decision.notes.push(Note::normal("MissingJob", message));
+                decision
+                    .events
+                    .push(EventDraft::normal("MissingJob", message));
             }
         }
     }
     for job in facts
         .jobs
         .iter()
-        .filter(|job| ending(job).is_none() && !leaves(job))
+        .filter(|job| finish_condition(job).is_none() && !is_deleting(job))
     {
         if active.iter().any(|known| known.uid == job.uid()) {
             continue;
         }
-        if job.annotations().contains_key(SCHEDULED) {
-            // Made, and then nothing was written of it.
+        if job.annotations().contains_key(SCHEDULED_TIMESTAMP) {
+            // Created, and then the status was not written.
             active.push(reference(job));
         } else {
-            // Somebody started it by hand: it stands in no other's way.
+            // A user started it manually: it does not count for the concurrency policy.
             let name = job.name_any();
             let message = format!("Saw a job that the controller did not create or forgot: {name}");
-            decision.notes.push(Note::warning("UnexpectedJob", message));
+            decision
+                .events
+                .push(EventDraft::warning("UnexpectedJob", message));
         }
     }
     let ends = facts.jobs.iter().filter_map(|job| {
-        let well = ending(job) == Some("Complete");
+        let succeeded = finish_condition(job) == Some("Complete");
         let end = job.status.as_ref()?.completion_time.clone();
-        end.filter(|_| well)
+        end.filter(|_| succeeded)
     });
     let known = status.last_successful_time.take();
     status.last_successful_time = known.into_iter().chain(ends).max_by_key(|time| time.0);
     status.active = Some(active).filter(|active| !active.is_empty());
 }
 
-fn leaves(job: &Job) -> bool {
+fn is_deleting(job: &Job) -> bool {
     job.metadata.deletion_timestamp.is_some()
 }
 
-fn ending(job: &Job) -> Option<&'static str> {
+fn finish_condition(job: &Job) -> Option<&'static str> {
     finished_at(job)?;
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    let well = |known: &k8s_openapi::api::batch::v1::JobCondition| {
+    let is_complete = |known: &k8s_openapi::api::batch::v1::JobCondition| {
         known.type_ == "Complete" && known.status == "True"
     };
-    Some(if conditions.iter().any(well) {
+    Some(if conditions.iter().any(is_complete) {
         "Complete"
     } else {
         "Failed"
     })
 }
 
-/// As a status tells of a Job.
+/// The reference to a Job in a status.
 pub(super) fn reference(job: &Job) -> ObjectReference {
     ObjectReference {
         resource_version: job.resource_version(),
@@ -145,8 +148,8 @@ pub(super) fn reference(job: &Job) -> ObjectReference {
     }
 }
 
-/// The oldest of what ended, beyond what is to be kept.
-fn forget<'a>(spec: &CronJobSpec, facts: &Facts<'a>, decision: &mut Decision<'a>) {
+/// Deletes the oldest finished Jobs beyond the history limits.
+fn delete_old_jobs<'a>(spec: &CronJobSpec, facts: &Facts<'a>, decision: &mut Decision<'a>) {
     let limits = [
         ("Complete", spec.successful_jobs_history_limit.unwrap_or(3)),
         ("Failed", spec.failed_jobs_history_limit.unwrap_or(1)),
@@ -154,7 +157,7 @@ fn forget<'a>(spec: &CronJobSpec, facts: &Facts<'a>, decision: &mut Decision<'a>
     for (kind, limit) in limits {
         let ended = facts.jobs.iter().copied();
         let mut ended: Vec<_> = ended
-            .filter(|job| ending(job) == Some(kind) && !leaves(job))
+            .filter(|job| finish_condition(job) == Some(kind) && !is_deleting(job))
             .collect();
         ended.sort_by_cached_key(|job| {
             let start = job
@@ -170,27 +173,33 @@ fn forget<'a>(spec: &CronJobSpec, facts: &Facts<'a>, decision: &mut Decision<'a>
     }
 }
 
-fn start<'a>(spec: &CronJobSpec, facts: &Facts<'a>, times: &Times, decision: &mut Decision<'a>) {
+fn start<'a>(
+    spec: &CronJobSpec,
+    facts: &Facts<'a>,
+    schedule: &Schedule,
+    decision: &mut Decision<'a>,
+) {
     let (cron, now) = (facts.cron, facts.now);
-    let left = times
+    let left = schedule
         .next(now)
         .map(|next| Duration::try_from(next.duration_since(now)));
-    decision.again = left.and_then(Result::ok);
-    let Some(missed) = times.missed(since(cron, spec, &decision.status, now), now) else {
+    decision.requeue_after = left.and_then(Result::ok);
+    let Some(missed) = schedule.missed(handled_until(cron, spec, &decision.status, now), now)
+    else {
         return;
     };
     if missed.too_many {
         let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         decision
-            .notes
-            .push(Note::warning("TooManyMissedTimes", message));
+            .events
+            .push(EventDraft::warning("TooManyMissedTimes", message));
     }
     let time = if planted!(TimeInName) {
         now
     } else {
         missed.last
     };
-    let job = job(cron, spec, times, time);
+    let job = job(cron, spec, schedule, time);
     let made = facts
         .jobs
         .iter()
@@ -200,8 +209,8 @@ fn start<'a>(spec: &CronJobSpec, facts: &Facts<'a>, times: &Times, decision: &mu
         Some("Forbid") if !made && !active.is_empty() => {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
             decision
-                .notes
-                .push(Note::normal("JobAlreadyActive", message));
+                .events
+                .push(EventDraft::normal("JobAlreadyActive", message));
             return;
         }
         Some("Replace") if !made => {
@@ -216,8 +225,13 @@ fn start<'a>(spec: &CronJobSpec, facts: &Facts<'a>, times: &Times, decision: &mu
     decision.create = Some(job).filter(|_| !made);
 }
 
-/// Times up to this were seen to, or are too long ago.
-fn since(cron: &CronJob, spec: &CronJobSpec, status: &CronJobStatus, now: Timestamp) -> Timestamp {
+/// Scheduled times up to this have been handled, or are past the starting deadline.
+fn handled_until(
+    cron: &CronJob,
+    spec: &CronJobSpec,
+    status: &CronJobStatus,
+    now: Timestamp,
+) -> Timestamp {
     let born = cron.creation_timestamp();
     let last = status.last_schedule_time.clone().or(born);
     let last = last.map_or(now, |time| time.0);
@@ -226,19 +240,19 @@ fn since(cron: &CronJob, spec: &CronJobSpec, status: &CronJobStatus, now: Timest
     limit.map_or(last, |limit| limit.max(last))
 }
 
-/// What tells one time from another, in a name.
-fn number(time: Timestamp) -> i64 {
+/// The part of a Job's name that identifies its scheduled time.
+fn name_suffix(time: Timestamp) -> i64 {
     planted!(TimeInName => return time.as_second());
     time.as_second() / 60
 }
 
-fn job(cron: &CronJob, spec: &CronJobSpec, times: &Times, time: Timestamp) -> Job {
+fn job(cron: &CronJob, spec: &CronJobSpec, schedule: &Schedule, time: Timestamp) -> Job {
     let meta = spec.job_template.metadata.clone().unwrap_or_default();
     let mut annotations = meta.annotations.unwrap_or_default();
-    annotations.insert(SCHEDULED.to_owned(), times.written(time));
+    annotations.insert(SCHEDULED_TIMESTAMP.to_owned(), schedule.format(time));
     Job {
         metadata: ObjectMeta {
-            name: Some(format!("{}-{}", cron.name_any(), number(time))),
+            name: Some(format!("{}-{}", cron.name_any(), name_suffix(time))),
             namespace: cron.namespace(),
             labels: meta.labels,
             annotations: Some(annotations),

@@ -8,18 +8,18 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::times::{Missed, Problem, Times};
-use crate::stage::{Fate, Kubelet, Stage, fields};
+use super::schedule::{MissedTimes, Schedule, ScheduleError};
+use crate::stage::{Kubelet, PodBehavior, TestCluster, fields};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
-/// The minute in which the play begins, as names of Jobs count them.
+/// The minute in which the test starts, as in names of Jobs.
 const FIRST: i64 = 29_453_760;
 
-fn cron(name: &str, fate: &str, spec: Value) -> Value {
+fn cron(name: &str, behavior: &str, spec: Value) -> Value {
     let containers = json!([{"name": "main", "image": "app"}]);
     let template = json!({
-        "metadata": {"labels": {"fate": fate}},
+        "metadata": {"labels": {"behavior": behavior}},
         "spec": {"restartPolicy": "Never", "containers": containers},
     });
     let mut cron = json!({
@@ -36,18 +36,23 @@ fn cron(name: &str, fate: &str, spec: Value) -> Value {
     cron
 }
 
-async fn stage() -> Stage {
-    let services = |site: &_| Ok(vec![super::service(site)?, crate::job::service(site)?]);
+async fn cluster() -> TestCluster {
+    let components = |context: &_| {
+        Ok(vec![
+            super::component(context)?,
+            crate::job::component(context)?,
+        ])
+    };
     let kubelet = Kubelet::default()
-        .fate("good", Fate::Ends(0, 5 * SECOND))
-        .fate("bad", Fate::Ends(3, 5 * SECOND))
-        .fate("long", Fate::Unready);
-    Stage::open(services).await.with(kubelet)
+        .behavior("good", PodBehavior::Ends(0, 5 * SECOND))
+        .behavior("bad", PodBehavior::Ends(3, 5 * SECOND))
+        .behavior("long", PodBehavior::Unready);
+    TestCluster::start(components).await.with_kubelet(kubelet)
 }
 
 /// The minutes of all Jobs, counted from the first.
-async fn minutes(stage: &Stage) -> Vec<i64> {
-    let jobs: Vec<Job> = stage.list().await;
+async fn minutes(cluster: &TestCluster) -> Vec<i64> {
+    let jobs: Vec<Job> = cluster.list().await;
     let minute = |job: &Job| {
         let name = job.name_any();
         name.rsplit('-').next().unwrap().parse::<i64>().unwrap() - FIRST
@@ -57,13 +62,13 @@ async fn minutes(stage: &Stage) -> Vec<i64> {
     minutes
 }
 
-async fn status(stage: &Stage) -> CronJobStatus {
-    let cron = stage.get::<CronJob>("tick").await;
+async fn status(cluster: &TestCluster) -> CronJobStatus {
+    let cron = cluster.get::<CronJob>("tick").await;
     cron.status.unwrap_or_default()
 }
 
-async fn events(stage: &Stage, reason: &str) -> Vec<String> {
-    let events: Vec<Event> = stage.list().await;
+async fn events(cluster: &TestCluster, reason: &str) -> Vec<String> {
+    let events: Vec<Event> = cluster.list().await;
     let about = events.into_iter().filter(|event| {
         event.reason.as_deref() == Some(reason)
             && event.involved_object.kind.as_deref() == Some("CronJob")
@@ -72,19 +77,19 @@ async fn events(stage: &Stage, reason: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_starts_each_time_and_the_last_ones_are_kept() {
-    let stage = stage().await;
+async fn a_job_starts_at_each_time_and_the_last_ones_remain() {
+    let cluster = cluster().await;
     let spec = json!({"successfulJobsHistoryLimit": 2, "timeZone": "Asia/Kolkata"});
-    stage.create::<CronJob>(cron("tick", "good", spec)).await;
-    stage.pass(9 * MINUTE).await;
-    assert!(minutes(&stage).await.is_empty());
-    stage.pass(MINUTE + SECOND).await;
-    assert_eq!(minutes(&stage).await, [10]);
-    let started = status(&stage).await;
+    cluster.create::<CronJob>(cron("tick", "good", spec)).await;
+    cluster.advance(9 * MINUTE).await;
+    assert!(minutes(&cluster).await.is_empty());
+    cluster.advance(MINUTE + SECOND).await;
+    assert_eq!(minutes(&cluster).await, [10]);
+    let started = status(&cluster).await;
     let active = started.active.unwrap();
-    let job = stage.get::<Job>(&format!("tick-{}", FIRST + 10)).await;
+    let job = cluster.get::<Job>(&format!("tick-{}", FIRST + 10)).await;
     assert_eq!((active.len(), &active[0].uid), (1, &job.uid()));
-    let owner = stage.get::<CronJob>("tick").await;
+    let owner = cluster.get::<CronJob>("tick").await;
     assert_eq!(
         job.owner_references(),
         [crate::workload::owned_by(&owner).unwrap()]
@@ -93,8 +98,8 @@ async fn a_job_starts_each_time_and_the_last_ones_are_kept() {
     let scheduled = &job.annotations()["batch.kubernetes.io/cronjob-scheduled-timestamp"];
     assert_eq!(scheduled, "2026-01-01T05:40:00+05:30");
 
-    stage.pass(MINUTE).await;
-    let ended = status(&stage).await;
+    cluster.advance(MINUTE).await;
+    let ended = status(&cluster).await;
     assert_eq!(ended.active, None);
     let time = |time: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
         time.unwrap().0.to_string()
@@ -103,55 +108,55 @@ async fn a_job_starts_each_time_and_the_last_ones_are_kept() {
     assert!(time(ended.last_successful_time).starts_with("2026-01-01T00:10:0"));
     let name = job.name_any();
     let seen = format!("Saw completed job: {name}, condition: Complete");
-    assert_eq!(events(&stage, "SawCompletedJob").await, [seen]);
+    assert_eq!(events(&cluster, "SawCompletedJob").await, [seen]);
     assert_eq!(
-        events(&stage, "SuccessfulCreate").await,
+        events(&cluster, "SuccessfulCreate").await,
         [format!("Created job {name}")]
     );
 
-    stage.pass(50 * MINUTE).await;
-    assert_eq!(minutes(&stage).await, [50, 60]);
-    assert_eq!(events(&stage, "SuccessfulDelete").await.len(), 4);
+    cluster.advance(50 * MINUTE).await;
+    assert_eq!(minutes(&cluster).await, [50, 60]);
+    assert_eq!(events(&cluster, "SuccessfulDelete").await.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_run_side_by_side_or_wait_or_replace_as_is_asked() {
+async fn jobs_run_concurrently_wait_or_replace_by_policy() {
     for (policy, expected) in [
         ("Allow", &[10, 20, 30][..]),
         ("Forbid", &[10]),
         ("Replace", &[30]),
     ] {
-        let stage = stage().await;
+        let cluster = cluster().await;
         let spec = json!({"concurrencyPolicy": policy});
-        stage.create::<CronJob>(cron("tick", "long", spec)).await;
-        stage.pass(31 * MINUTE).await;
-        assert_eq!(minutes(&stage).await, expected, "{policy}");
-        let active = status(&stage).await.active.unwrap();
+        cluster.create::<CronJob>(cron("tick", "long", spec)).await;
+        cluster.advance(31 * MINUTE).await;
+        assert_eq!(minutes(&cluster).await, expected, "{policy}");
+        let active = status(&cluster).await.active.unwrap();
         assert_eq!(active.len(), expected.len(), "{policy}");
-        let refused = events(&stage, "JobAlreadyActive").await.len();
+        let refused = events(&cluster, "JobAlreadyActive").await.len();
         assert_eq!(refused, usize::from(policy == "Forbid"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_kept_is_not_told_of() {
-    let stage = stage().await;
+async fn a_job_without_history_gets_no_completion_event() {
+    let cluster = cluster().await;
     let spec = json!({"successfulJobsHistoryLimit": 0});
-    stage.create::<CronJob>(cron("tick", "good", spec)).await;
-    stage.pass(11 * MINUTE).await;
-    assert!(minutes(&stage).await.is_empty());
-    let status = status(&stage).await;
+    cluster.create::<CronJob>(cron("tick", "good", spec)).await;
+    cluster.advance(11 * MINUTE).await;
+    assert!(minutes(&cluster).await.is_empty());
+    let status = status(&cluster).await;
     assert_eq!(status.active, None);
     assert!(status.last_successful_time.is_some());
-    assert_eq!(events(&stage, "SawCompletedJob").await, [""; 0]);
-    assert_eq!(events(&stage, "SuccessfulDelete").await.len(), 1);
+    assert_eq!(events(&cluster, "SawCompletedJob").await, [""; 0]);
+    assert_eq!(events(&cluster, "SuccessfulDelete").await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_started_by_hand_stands_in_nobodys_way() {
-    let stage = stage().await;
+async fn a_manually_started_job_does_not_block_others() {
+    let cluster = cluster().await;
     let spec = json!({"concurrencyPolicy": "Forbid"});
-    let tick: CronJob = stage.create(cron("tick", "long", spec)).await;
+    let tick: CronJob = cluster.create(cron("tick", "long", spec)).await;
     let mut by_hand = json!({
         "metadata": {
             "name": format!("by-hand-{}", FIRST + 5),
@@ -160,78 +165,78 @@ async fn a_job_started_by_hand_stands_in_nobodys_way() {
         "spec": tick.spec.job_template.spec,
     });
     by_hand["metadata"]["ownerReferences"] = json!([crate::workload::owned_by(&tick)]);
-    stage.create::<Job>(by_hand).await;
-    stage.pass(11 * MINUTE).await;
-    assert_eq!(minutes(&stage).await, [5, 10]);
-    assert_eq!(status(&stage).await.active.unwrap().len(), 1);
-    let unexpected = events(&stage, "UnexpectedJob").await;
+    cluster.create::<Job>(by_hand).await;
+    cluster.advance(11 * MINUTE).await;
+    assert_eq!(minutes(&cluster).await, [5, 10]);
+    assert_eq!(status(&cluster).await.active.unwrap().len(), 1);
+    let unexpected = events(&cluster, "UnexpectedJob").await;
     assert!(unexpected[0].ends_with(&format!("by-hand-{}", FIRST + 5)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_failure_is_kept() {
-    let stage = stage().await;
-    stage
+async fn one_failed_job_remains() {
+    let cluster = cluster().await;
+    cluster
         .create::<CronJob>(cron("tick", "bad", json!({})))
         .await;
-    stage.pass(35 * MINUTE).await;
-    assert_eq!(minutes(&stage).await, [30]);
-    assert_eq!(status(&stage).await.last_successful_time, None);
+    cluster.advance(35 * MINUTE).await;
+    assert_eq!(minutes(&cluster).await, [30]);
+    assert_eq!(status(&cluster).await.last_successful_time, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_what_was_missed_the_last_is_made_up_for() {
-    let stage = stage().await;
+async fn only_the_last_missed_time_is_started() {
+    let cluster = cluster().await;
     let spec = json!({"suspend": true, "schedule": "*/10 * * * *"});
-    stage.create::<CronJob>(cron("tick", "good", spec)).await;
-    stage.pass(45 * MINUTE).await;
-    assert!(minutes(&stage).await.is_empty());
-    stage
+    cluster.create::<CronJob>(cron("tick", "good", spec)).await;
+    cluster.advance(45 * MINUTE).await;
+    assert!(minutes(&cluster).await.is_empty());
+    cluster
         .patch::<CronJob>("tick", json!({"spec": {"suspend": false}}))
         .await;
-    stage.pass(SECOND).await;
-    assert_eq!(minutes(&stage).await, [40]);
+    cluster.advance(SECOND).await;
+    assert_eq!(minutes(&cluster).await, [40]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_late_is_not_started() {
-    let stage = stage().await;
+async fn a_time_past_its_starting_deadline_is_not_started() {
+    let cluster = cluster().await;
     let spec = json!({"suspend": true, "startingDeadlineSeconds": 60});
-    stage.create::<CronJob>(cron("tick", "good", spec)).await;
-    stage.pass(45 * MINUTE).await;
-    stage
+    cluster.create::<CronJob>(cron("tick", "good", spec)).await;
+    cluster.advance(45 * MINUTE).await;
+    cluster
         .patch::<CronJob>("tick", json!({"spec": {"suspend": false}}))
         .await;
-    stage.pass(MINUTE).await;
-    assert!(minutes(&stage).await.is_empty());
-    stage.pass(5 * MINUTE).await;
-    assert_eq!(minutes(&stage).await, [50]);
+    cluster.advance(MINUTE).await;
+    assert!(minutes(&cluster).await.is_empty());
+    cluster.advance(5 * MINUTE).await;
+    assert_eq!(minutes(&cluster).await, [50]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_is_not_seen_to_by_a_job_of_somebody_else() {
-    let stage = stage().await;
+async fn a_job_of_another_owner_does_not_count_as_started() {
+    let cluster = cluster().await;
     let cron = cron("tick", "good", json!({}));
     let name = format!("tick-{}", FIRST + 10);
     let foreign = json!({"metadata": {"name": name}, "spec": cron["spec"]["jobTemplate"]["spec"]});
-    stage.create::<Job>(foreign).await;
-    stage.create::<CronJob>(cron).await;
-    stage.pass(11 * MINUTE).await;
-    assert_eq!(status(&stage).await.last_schedule_time, None);
-    stage.delete::<Job>(&name).await;
-    stage.pass(MINUTE).await;
-    assert!(status(&stage).await.last_schedule_time.is_some());
-    assert_eq!(minutes(&stage).await, [10]);
+    cluster.create::<Job>(foreign).await;
+    cluster.create::<CronJob>(cron).await;
+    cluster.advance(11 * MINUTE).await;
+    assert_eq!(status(&cluster).await.last_schedule_time, None);
+    cluster.delete::<Job>(&name).await;
+    cluster.advance(MINUTE).await;
+    assert!(status(&cluster).await.last_schedule_time.is_some());
+    assert_eq!(minutes(&cluster).await, [10]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_controllers_at_once_start_each_job_once() {
-    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
-    let stage = Stage::open(services).await;
-    stage.create::<CronJob>(cron("tick", "", json!({}))).await;
-    stage.pass(65 * MINUTE).await;
-    assert_eq!(minutes(&stage).await, [10, 20, 30, 40, 50, 60]);
-    assert_eq!(status(&stage).await.active.unwrap().len(), 6);
+    let components = |context: &_| Ok(vec![super::component(context)?, super::component(context)?]);
+    let cluster = TestCluster::start(components).await;
+    cluster.create::<CronJob>(cron("tick", "", json!({}))).await;
+    cluster.advance(65 * MINUTE).await;
+    assert_eq!(minutes(&cluster).await, [10, 20, 30, 40, 50, 60]);
+    assert_eq!(status(&cluster).await.active.unwrap().len(), 6);
 }
 
 fn at(time: &str) -> Timestamp {
@@ -241,8 +246,8 @@ fn at(time: &str) -> Timestamp {
 #[test]
 fn times_are_those_of_the_zone() {
     let next = |schedule: &str, zone: Option<&str>, now: &str| {
-        let times = Times::parse(schedule, zone).unwrap();
-        times.next(at(now)).unwrap()
+        let schedule = Schedule::parse(schedule, zone).unwrap();
+        schedule.next(at(now)).unwrap()
     };
     assert_eq!(next("0 9 * * *", None, "01-01T09:00"), at("01-02T09:00"));
     let berlin = Some("Europe/Berlin");
@@ -258,30 +263,30 @@ fn times_are_those_of_the_zone() {
 }
 
 #[test]
-fn no_more_than_a_hundred_missed_times_are_looked_at() {
-    let times = Times::parse("* * * * *", None).unwrap();
-    let missed = |since: &str, now: &str| times.missed(at(since), at(now));
+fn at_most_a_hundred_missed_times_are_counted() {
+    let schedule = Schedule::parse("* * * * *", None).unwrap();
+    let missed = |since: &str, now: &str| schedule.missed(at(since), at(now));
     assert_eq!(missed("01-01T00:00", "01-01T00:00"), None);
     let (last, too_many) = (at("01-01T01:40"), false);
     assert_eq!(
         missed("01-01T00:00", "01-01T01:40"),
-        Some(Missed { last, too_many })
+        Some(MissedTimes { last, too_many })
     );
     let (last, too_many) = (at("12-01T00:00"), true);
     assert_eq!(
         missed("01-01T00:00", "12-01T00:00"),
-        Some(Missed { last, too_many })
+        Some(MissedTimes { last, too_many })
     );
 }
 
 #[test]
-fn a_schedule_that_says_nothing_is_told_of() {
-    let problem = Times::parse("every day", None).unwrap_err();
+fn an_invalid_schedule_is_reported() {
+    let problem = Schedule::parse("every day", None).unwrap_err();
     assert!(
         problem
             .to_string()
             .starts_with("unparseable schedule: \"every day\"")
     );
-    let problem = Times::parse("@daily", Some("Mars/Olympus")).unwrap_err();
-    assert_eq!(problem, Problem::Zone("Mars/Olympus".to_owned()));
+    let problem = Schedule::parse("@daily", Some("Mars/Olympus")).unwrap_err();
+    assert_eq!(problem, ScheduleError::Zone("Mars/Olympus".to_owned()));
 }

@@ -1,4 +1,4 @@
-//! The pod of a node.
+//! The pod of a DaemonSet on one node.
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, DaemonSetSpec},
@@ -8,12 +8,12 @@ use kube::ResourceExt;
 
 use crate::workload::{REVISION_HASH, from_template, owned_by, suffix};
 
-/// Counts the templates, for clients that are older than revisions.
-const GENERATION: &str = "deprecated.daemonset.template.generation";
+/// The annotation that counts the templates, for clients older than revisions.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 const POD_GENERATION: &str = "pod-template-generation";
 const NODE_NAME: &str = "metadata.name";
 
-/// What the pods of every DaemonSet put up with, as (key, effect).
+/// Taints that the pods of every DaemonSet tolerate, as (key, effect).
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -24,12 +24,12 @@ const TOLERATED: [(&str, &str); 6] = [
 ];
 const NO_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
-/// The pod of the template with all that it tolerates, for no node yet.
+/// The pod of the template with all its tolerations, not yet assigned to a node.
 pub(super) fn candidate(set: &DaemonSet, spec: &DaemonSetSpec) -> Option<Pod> {
     let (owner, namespace) = (owned_by(set)?, set.namespace()?);
     let mut pod = from_template(&spec.template, &namespace, String::new(), owner);
     pod.metadata.generate_name = Some(format!("{}-", set.name_any()));
-    if let Some(generation) = set.annotations().get(GENERATION).cloned() {
+    if let Some(generation) = set.annotations().get(TEMPLATE_GENERATION).cloned() {
         pod.labels_mut()
             .insert(POD_GENERATION.to_owned(), generation);
     }
@@ -50,7 +50,7 @@ pub(super) fn candidate(set: &DaemonSet, spec: &DaemonSetSpec) -> Option<Pod> {
     Some(pod)
 }
 
-/// The candidate for one node, of the revision with this hash, under the first name that is free.
+/// The candidate for one node, of the revision with this hash, under the first free name.
 pub(super) fn on_node(candidate: &Pod, node: &str, hash: &str, taken: &[&Pod]) -> Pod {
     let mut pod = candidate.clone();
     let base = pod.metadata.generate_name.clone().unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn on_node(candidate: &Pod, node: &str, hash: &str, taken: &[&Pod]) -
         .first()
         .map(|owner| owner.uid.clone());
     let owner = owner.unwrap_or_default();
-    // A generated name keeps room for its letters.
+    // The prefix is shortened to leave space for the suffix.
     let short: String = base.chars().take(58).collect();
     let mut names = (0..).map(|number: u64| {
         let letters = suffix(&[&owner, node, hash, &number.to_string()]);
@@ -71,7 +71,7 @@ pub(super) fn on_node(candidate: &Pod, node: &str, hash: &str, taken: &[&Pod]) -
     let spec = pod.spec.get_or_insert_default();
     let affinity = spec.affinity.get_or_insert_default();
     let affinity = affinity.node_affinity.get_or_insert_default();
-    // The template's own terms have chosen the node; this keeps the pod there.
+    // The template's own terms have selected the node; this term pins the pod to it.
     affinity.required_during_scheduling_ignored_during_execution = Some(NodeSelector {
         node_selector_terms: vec![NodeSelectorTerm {
             match_fields: Some(vec![NodeSelectorRequirement {
@@ -85,7 +85,7 @@ pub(super) fn on_node(candidate: &Pod, node: &str, hash: &str, taken: &[&Pod]) -
     pod
 }
 
-/// The node that a pod is on, or is kept for.
+/// The node that a pod is bound or pinned to.
 pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     let spec = pod.spec.as_ref()?;
     if let Some(node) = spec.node_name.as_deref().filter(|name| !name.is_empty()) {
@@ -101,7 +101,7 @@ pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     field.values.as_ref()?.first().map(String::as_str)
 }
 
-/// Whether it is of the revision with this hash.
+/// Whether the pod is of the revision with this hash.
 pub(super) fn is_of(pod: &Pod, hash: &str) -> bool {
     pod.labels().get(REVISION_HASH).is_some_and(|it| it == hash)
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::pod::node_of;
 use crate::{
-    stage::{Fate, Kubelet, Stage},
+    stage::{Kubelet, PodBehavior, TestCluster},
     workload::{is_active, is_ready, owned_by},
 };
 
@@ -34,45 +34,45 @@ fn set() -> Value {
     })
 }
 
-/// A patch to another image, whose pods fare as the label says.
-fn image(image: &str, fate: &str) -> Value {
+/// A patch to another image, whose pods behave as the label says.
+fn image(image: &str, behavior: &str) -> Value {
     json!({"spec": {"template": {
-        "metadata": {"labels": {"fate": fate}},
+        "metadata": {"labels": {"behavior": behavior}},
         "spec": {"containers": [{"name": "main", "image": image}]},
     }}})
 }
 
-/// With so many nodes, `n0` and so on; the even ones have `disk: ssd`.
-async fn stage(nodes: usize) -> Stage {
+/// A cluster with `nodes` nodes, `n0` and so on; the even ones have `disk: ssd`.
+async fn cluster(nodes: usize) -> TestCluster {
     let kubelet = Kubelet::default()
-        .fate("bad", Fate::Unready)
-        .fate("short", Fate::Ends(1, Duration::from_secs(1)));
-    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
-    let stage = stage.with(kubelet);
+        .behavior("bad", PodBehavior::Unready)
+        .behavior("short", PodBehavior::Ends(1, Duration::from_secs(1)));
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context)?])).await;
+    let cluster = cluster.with_kubelet(kubelet);
     for number in 0..nodes {
         let disk = if number % 2 == 0 { "ssd" } else { "hdd" };
         let node = json!({"metadata": {"name": format!("n{number}"), "labels": {"disk": disk}}});
-        stage.create_for_all::<Node>(node).await;
-        taint(&stage, &format!("n{number}"), json!([])).await;
+        cluster.create_cluster_scoped::<Node>(node).await;
+        taint(&cluster, &format!("n{number}"), json!([])).await;
     }
-    stage
+    cluster
 }
 
-fn nodes(stage: &Stage) -> Api<Node> {
-    Api::all(stage.client.clone())
+fn nodes(cluster: &TestCluster) -> Api<Node> {
+    Api::all(cluster.client.clone())
 }
 
-async fn taint(stage: &Stage, node: &str, taints: Value) {
+async fn taint(cluster: &TestCluster, node: &str, taints: Value) {
     let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
-    let patched = nodes(stage)
+    let patched = nodes(cluster)
         .patch(node, &PatchParams::default(), &patch)
         .await;
     patched.unwrap();
 }
 
-/// The pods that are there to stay, by their nodes.
-async fn pods(stage: &Stage) -> Vec<Pod> {
-    let mut pods: Vec<Pod> = stage.list().await;
+/// The active pods, by their nodes.
+async fn pods(cluster: &TestCluster) -> Vec<Pod> {
+    let mut pods: Vec<Pod> = cluster.list().await;
     pods.retain(is_active);
     pods.sort_by_key(|pod| node_of(pod).map(str::to_owned));
     pods
@@ -88,6 +88,6 @@ fn images(pods: &[Pod]) -> Vec<&str> {
     images.collect()
 }
 
-async fn status(stage: &Stage) -> DaemonSetStatus {
-    stage.get::<DaemonSet>("agent").await.status.unwrap()
+async fn status(cluster: &TestCluster) -> DaemonSetStatus {
+    cluster.get::<DaemonSet>("agent").await.status.unwrap()
 }

@@ -1,56 +1,56 @@
-//! What is noted on Deployments and their sets.
+//! The annotations of Deployments and their ReplicaSets.
 
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 
-use super::size::Size;
+use super::size::RolloutSize;
 
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-const MOST: &str = "deployment.kubernetes.io/max-replicas";
-/// Notes of a Deployment that are not its sets'.
-const ITS_OWN: [&str; 6] = [
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
+const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotations of a Deployment that are not copied to its ReplicaSets.
+const NOT_COPIED: [&str; 6] = [
     REVISION,
-    HISTORY,
-    DESIRED,
-    MOST,
+    REVISION_HISTORY,
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
     "kubectl.kubernetes.io/last-applied-configuration",
     "deprecated.deployment.rollback.to",
 ];
-/// A history that gets longer than this loses its beginning.
-const LONGEST_HISTORY: usize = 2000;
+/// The maximum length of a revision history; a longer one loses its beginning.
+const MAX_HISTORY_BYTES: usize = 2000;
 
-/// Which revision an object is, or zero.
+/// The revision of an object, or zero.
 pub(super) fn revision(object: &impl ResourceExt) -> i64 {
     number(object, REVISION).unwrap_or(0)
 }
 
-/// The number of pods that was wished for when the set was last given its size.
+/// The Deployment's replica count when the ReplicaSet was last scaled.
 pub(super) fn desired(set: &impl ResourceExt) -> Option<i64> {
-    number(set, DESIRED)
+    number(set, DESIRED_REPLICAS)
 }
 
-/// The most pods that were allowed when the set was last given its size.
-pub(super) fn most(set: &impl ResourceExt) -> Option<i64> {
-    number(set, MOST)
+/// The Deployment's maximum number of pods when the ReplicaSet was last scaled.
+pub(super) fn max_replicas(set: &impl ResourceExt) -> Option<i64> {
+    number(set, MAX_REPLICAS)
 }
 
 fn number(object: &impl ResourceExt, name: &str) -> Option<i64> {
     object.annotations().get(name)?.parse().ok()
 }
 
-/// Notes on a set which size the whole had when it got its own.
-pub(super) fn note_size(set: &mut impl ResourceExt, size: Size) {
+/// Records the size of the Deployment on a ReplicaSet that is scaled for it.
+pub(super) fn set_size_annotations(set: &mut impl ResourceExt, size: RolloutSize) {
     let notes = set.annotations_mut();
-    notes.insert(DESIRED.to_owned(), size.replicas.to_string());
-    notes.insert(MOST.to_owned(), size.most().to_string());
+    notes.insert(DESIRED_REPLICAS.to_owned(), size.replicas.to_string());
+    notes.insert(MAX_REPLICAS.to_owned(), size.max_replicas().to_string());
 }
 
-/// Gives a set its Deployment's annotations, and its revision if that is higher than the one it
-/// has, which becomes part of its history.
-pub(super) fn note_revision(
+/// Copies its Deployment's annotations to a ReplicaSet, and sets its revision if the new one is
+/// higher; the former one becomes part of its history.
+pub(super) fn set_revision(
     set: &mut impl ResourceExt,
     deployment: &BTreeMap<String, String>,
     new: i64,
@@ -59,7 +59,7 @@ pub(super) fn note_revision(
     let notes = set.annotations_mut();
     let handed = deployment
         .iter()
-        .filter(|(name, _)| !ITS_OWN.contains(&name.as_str()));
+        .filter(|(name, _)| !NOT_COPIED.contains(&name.as_str()));
     notes.extend(handed.map(|(name, value)| (name.clone(), value.clone())));
     let former_number = former.as_deref().unwrap_or("0").parse().unwrap_or(0);
     if former_number >= new {
@@ -67,15 +67,15 @@ pub(super) fn note_revision(
     }
     notes.insert(REVISION.to_owned(), new.to_string());
     if let Some(former) = former {
-        let mut history = notes.remove(HISTORY).unwrap_or_default();
+        let mut history = notes.remove(REVISION_HISTORY).unwrap_or_default();
         if !history.is_empty() {
             history.push(',');
         }
         history.push_str(&former);
-        while history.len() > LONGEST_HISTORY {
+        while history.len() > MAX_HISTORY_BYTES {
             let rest = history.split_once(',').map(|(_, rest)| rest.to_owned());
             history = rest.unwrap_or_default();
         }
-        notes.insert(HISTORY.to_owned(), history);
+        notes.insert(REVISION_HISTORY.to_owned(), history);
     }
 }

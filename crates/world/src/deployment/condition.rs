@@ -1,9 +1,9 @@
-//! What is true of a Deployment, in the API's words.
+//! The conditions of a Deployment.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DeploymentCondition;
 
-use crate::workload::moment;
+use crate::workload::api_time;
 
 pub(super) const PROGRESSING: &str = "Progressing";
 pub(super) const AVAILABLE: &str = "Available";
@@ -15,12 +15,12 @@ pub(super) mod reason {
     pub(crate) const FOUND: &str = "FoundNewReplicaSet";
     pub(crate) const UPDATED: &str = "ReplicaSetUpdated";
     pub(crate) const COMPLETE: &str = "NewReplicaSetAvailable";
-    pub(crate) const LATE: &str = "ProgressDeadlineExceeded";
+    pub(crate) const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
     pub(crate) const PAUSED: &str = "DeploymentPaused";
     pub(crate) const RESUMED: &str = "DeploymentResumed";
 }
 
-/// The conditions, in the order in which they last changed.
+/// The conditions, ordered by their last update.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
     pub(super) list: Vec<DeploymentCondition>,
@@ -32,7 +32,7 @@ impl Conditions {
         self.list.iter().find(|condition| condition.type_ == name)
     }
 
-    /// The reason of `Progressing`, if that is known.
+    /// The reason of `Progressing`, if the condition is set.
     pub(super) fn progress(&self) -> Option<&str> {
         self.get(PROGRESSING)?.reason.as_deref()
     }
@@ -41,19 +41,19 @@ impl Conditions {
         self.list.retain(|condition| condition.type_ != name);
     }
 
-    /// Says it, unless the same is said already, in whatever words.
+    /// Sets the condition unless it already has this status and reason, whatever its message.
     pub(super) fn set(&mut self, name: &str, status: &str, reason: &str, message: String) {
         let same = |former: &DeploymentCondition| {
             former.status == status && former.reason.as_deref() == Some(reason)
         };
         if !self.get(name).is_some_and(same) {
-            self.say(name, status, reason, message);
+            self.set_now(name, status, reason, message);
         }
     }
 
-    /// Says it, as of now, even if it is said already.
-    pub(super) fn say(&mut self, name: &str, status: &str, reason: &str, message: String) {
-        let now = Some(moment(self.now));
+    /// Sets the condition with the current time as its update time, even if it is unchanged.
+    pub(super) fn set_now(&mut self, name: &str, status: &str, reason: &str, message: String) {
+        let now = Some(api_time(self.now));
         let former = self.get(name).filter(|former| former.status == status);
         let since = former.and_then(|former| former.last_transition_time.clone());
         self.remove(name);

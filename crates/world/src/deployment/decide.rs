@@ -1,4 +1,4 @@
-//! What becomes of a Deployment's sets, and what is said of it. Pure.
+//! Which ReplicaSets a Deployment creates, scales and deletes, and its status. Pure.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,38 +9,37 @@ use kube::ResourceExt;
 use super::{
     annotation,
     condition::{Conditions, PROGRESSING, reason},
-    history, roll, scale,
-    sets::Sets,
-    size::{Size, is_recreate},
+    history,
+    replica_sets::ReplicaSetPlans,
+    rollout, scale,
+    size::{RolloutSize, is_recreate},
     status,
 };
 use crate::workload::claim;
 
-/// What is known.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) deployment: &'a Deployment,
-    /// The sets of its namespace that are its own or nobody's.
+    /// The ReplicaSets of its namespace that it controls, and the orphans.
     pub(super) sets: Vec<&'a ReplicaSet>,
-    /// The uids of sets that have pods which have not ended.
+    /// The uids of ReplicaSets with pods that have not ended.
     pub(super) busy: BTreeSet<String>,
     pub(super) now: Timestamp,
 }
 
-/// What is to be done.
 #[derive(Debug, Default)]
 pub(super) struct Decision<'a> {
     pub(super) adopt: Vec<&'a ReplicaSet>,
     pub(super) release: Vec<&'a ReplicaSet>,
     pub(super) create: Option<ReplicaSet>,
-    /// From what to what.
+    /// Pairs of the live and the desired ReplicaSet.
     pub(super) update: Vec<(&'a ReplicaSet, ReplicaSet)>,
     pub(super) delete: Vec<&'a ReplicaSet>,
     pub(super) status: DeploymentStatus,
-    /// The Deployment's own revision.
+    /// The revision to set on the Deployment itself.
     pub(super) revision: Option<String>,
-    /// It is late then, though nothing is written.
-    pub(super) again: Option<Duration>,
+    /// The time until the progress deadline passes, which no watch reports.
+    pub(super) requeue_after: Option<Duration>,
 }
 
 pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
@@ -54,11 +53,11 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     let mut own = claims.owned;
     own.extend(&claims.adopt);
     let former = deployment.status.as_ref();
-    let mut course = Course {
+    let mut sync = DeploymentSync {
         facts,
         spec,
-        size: Size::of(spec),
-        sets: Sets::sort(own, &spec.template),
+        size: RolloutSize::of(spec),
+        sets: ReplicaSetPlans::classify(own, &spec.template),
         conditions: Conditions {
             list: former
                 .and_then(|status| status.conditions.clone())
@@ -72,111 +71,111 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         },
     };
     if leaving {
-        course.report(false);
+        sync.set_status(false);
     } else {
-        course.take();
+        sync.plan();
     }
-    course.end()
+    sync.into_decision()
 }
 
-/// A pass over a Deployment.
-struct Course<'f, 'a> {
+/// One reconcile of a Deployment.
+struct DeploymentSync<'f, 'a> {
     facts: &'f Facts<'a>,
     spec: &'a DeploymentSpec,
-    size: Size,
-    sets: Sets<'a>,
+    size: RolloutSize,
+    sets: ReplicaSetPlans<'a>,
     conditions: Conditions,
     decision: Decision<'a>,
 }
 
-impl<'a> Course<'_, 'a> {
-    fn take(&mut self) {
+impl<'a> DeploymentSync<'_, 'a> {
+    fn plan(&mut self) {
         status::pause(&mut self.conditions, self.facts.deployment);
-        self.sets.number(self.facts.deployment);
+        self.sets.set_revision(self.facts.deployment);
         let is_paused = self.spec.paused == Some(true);
         if is_paused || scale::is_due(&self.sets, self.size) {
-            self.found();
+            self.record_found();
             let former = self.facts.deployment.status.as_ref();
             let present = former.and_then(|status| status.replicas).unwrap_or(0);
             scale::scale(&mut self.sets, self.size, present, is_recreate(self.spec));
             if is_paused {
-                self.tidy();
+                self.delete_old_sets();
             }
-            self.report(false);
+            self.set_status(false);
             return;
         }
         if is_recreate(self.spec) {
-            if roll::emptied(&mut self.sets, &self.facts.busy, self.size) {
-                self.find_or_make();
-                roll::fill(&mut self.sets, self.size);
+            if rollout::scale_down_all(&mut self.sets, &self.facts.busy, self.size) {
+                self.find_or_create();
+                rollout::scale_up_new(&mut self.sets, self.size);
             } else {
-                self.found();
+                self.record_found();
             }
         } else {
-            self.find_or_make();
-            roll::rolling(&mut self.sets, self.size);
+            self.find_or_create();
+            rollout::rolling_update(&mut self.sets, self.size);
         }
-        self.report(true);
+        self.set_status(true);
     }
 
-    fn find_or_make(&mut self) {
+    fn find_or_create(&mut self) {
         if self.sets.new.is_some() {
-            self.found();
+            self.record_found();
             return;
         }
-        self.sets.make(self.facts.deployment, self.size);
+        self.sets.plan_new(self.facts.deployment, self.size);
         if let Some(new) = &self.sets.new
             && status::deadline(self.facts.deployment).is_some()
         {
-            let message = format!("Created new replica set {:?}", new.goal.name_any());
+            let message = format!("Created new replica set {:?}", new.desired.name_any());
             self.conditions
                 .set(PROGRESSING, "True", reason::CREATED, message);
         }
     }
 
-    /// The first look at a set that was there before.
-    fn found(&mut self) {
+    /// Records that the ReplicaSet of the current template existed before the first reconcile.
+    fn record_found(&mut self) {
         if let Some(new) = &self.sets.new
             && status::deadline(self.facts.deployment).is_some()
             && self.conditions.get(PROGRESSING).is_none()
         {
-            let message = format!("Found new replica set {:?}", new.goal.name_any());
+            let message = format!("Found new replica set {:?}", new.desired.name_any());
             self.conditions
                 .set(PROGRESSING, "True", reason::FOUND, message);
         }
     }
 
-    fn tidy(&mut self) {
-        self.decision.delete = history::beyond(&self.sets, self.spec.revision_history_limit);
+    fn delete_old_sets(&mut self) {
+        self.decision.delete = history::surplus(&self.sets, self.spec.revision_history_limit);
     }
 
-    /// Says how things are; of a roll-out also how it goes.
-    fn report(&mut self, rolls: bool) {
+    /// Sets the status; `rolls` adds the progress of a rollout.
+    fn set_status(&mut self, rolls: bool) {
         let deployment = self.facts.deployment;
         let mut status = status::numbers(deployment, &self.sets);
         status::availability(&mut self.conditions, &status, self.size);
         if rolls {
             let (conditions, sets) = (&mut self.conditions, &self.sets);
-            self.decision.again =
+            self.decision.requeue_after =
                 status::progress(conditions, deployment, &status, sets, self.size);
             status::failure(&mut self.conditions, &self.sets);
             if status::is_complete(&status, self.size) {
-                self.tidy();
+                self.delete_old_sets();
             }
         }
         status.conditions = Some(self.conditions.list.clone());
         self.decision.status = status;
     }
 
-    fn end(self) -> Decision<'a> {
+    fn into_decision(self) -> Decision<'a> {
         let mut decision = self.decision;
         let new = self.sets.new.as_ref();
         decision.revision =
-            new.and_then(|new| new.goal.annotations().get(annotation::REVISION).cloned());
+            new.and_then(|new| new.desired.annotations().get(annotation::REVISION).cloned());
         for set in self.sets.new.into_iter().chain(self.sets.old) {
             match set.live {
-                None => decision.create = Some(set.goal),
-                Some(live) if *live != set.goal => decision.update.push((live, set.goal)),
+                None => decision.create = Some(set.desired),
+                Some(live) if *live != set.desired => decision.update.push((live, set.desired)),
                 Some(_) => {}
             }
         }

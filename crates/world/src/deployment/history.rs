@@ -1,12 +1,12 @@
-//! The revisions that can be gone back to.
+//! The revisions to roll back to.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::ResourceExt;
 
-use super::{annotation, sets::Sets};
+use super::{annotation, replica_sets::ReplicaSetPlans};
 
-/// The oldest sets beyond `limit`, as far as they are empty.
-pub(super) fn beyond<'a>(sets: &Sets<'a>, limit: Option<i32>) -> Vec<&'a ReplicaSet> {
+/// The oldest ReplicaSets beyond `limit` that are empty.
+pub(super) fn surplus<'a>(sets: &ReplicaSetPlans<'a>, limit: Option<i32>) -> Vec<&'a ReplicaSet> {
     let Some(limit) = limit.filter(|&limit| limit != i32::MAX) else {
         return Vec::new();
     };
@@ -22,7 +22,7 @@ pub(super) fn beyond<'a>(sets: &Sets<'a>, limit: Option<i32>) -> Vec<&'a Replica
     oldest.filter(|set| is_empty(set)).collect()
 }
 
-/// Whether it has no pods and shall have none, and its controller knows that.
+/// Whether it has no pods, wants none, and its controller has observed that.
 fn is_empty(set: &ReplicaSet) -> bool {
     let status = set.status.clone().unwrap_or_default();
     let replicas = set.spec.as_ref().and_then(|spec| spec.replicas);

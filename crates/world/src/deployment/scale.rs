@@ -1,22 +1,28 @@
-//! Another wished number, spread over the sets there are.
+//! A changed replica count, spread over the existing ReplicaSets.
 
 use std::cmp::Reverse;
 
 use super::{
     annotation,
-    sets::{Set, Sets},
-    size::Size,
+    replica_sets::{ReplicaSetPlan, ReplicaSetPlans},
+    size::RolloutSize,
 };
 
-/// Whether some set got its size when another number was wished for.
-pub(super) fn is_due(sets: &Sets<'_>, size: Size) -> bool {
+/// Whether a ReplicaSet was last scaled for another replica count.
+pub(super) fn is_due(sets: &ReplicaSetPlans<'_>, size: RolloutSize) -> bool {
     let wanted = i64::from(size.replicas);
     let mut active = sets.all().filter(|set| set.replicas() > 0);
-    active.any(|set| annotation::desired(&set.goal).is_some_and(|desired| desired != wanted))
+    active.any(|set| annotation::desired(&set.desired).is_some_and(|desired| desired != wanted))
 }
 
-/// Gives the sets sizes that add up to what is wished for. `present` is how many pods there are.
-pub(super) fn scale(sets: &mut Sets<'_>, size: Size, present: i32, is_recreate: bool) {
+/// Scales the ReplicaSets so that their sizes add up to the replica count. `present` is the number
+/// of existing pods.
+pub(super) fn scale(
+    sets: &mut ReplicaSetPlans<'_>,
+    size: RolloutSize,
+    present: i32,
+    is_recreate: bool,
+) {
     if let Some(only) = active_or_latest(sets) {
         only.resize(size.replicas, size);
     } else if is_saturated(sets, size) {
@@ -27,8 +33,10 @@ pub(super) fn scale(sets: &mut Sets<'_>, size: Size, present: i32, is_recreate: 
     }
 }
 
-/// The set that has all the pods, or will have them if there is none.
-fn active_or_latest<'s, 'a>(sets: &'s mut Sets<'a>) -> Option<&'s mut Set<'a>> {
+/// The only ReplicaSet with pods, or the latest one if none has any.
+fn active_or_latest<'s, 'a>(
+    sets: &'s mut ReplicaSetPlans<'a>,
+) -> Option<&'s mut ReplicaSetPlan<'a>> {
     match sets.all().filter(|set| set.replicas() > 0).count() {
         0 => sets.new.as_mut().or(sets.old.last_mut()),
         1 => sets.all_mut().find(|set| set.replicas() > 0),
@@ -36,24 +44,28 @@ fn active_or_latest<'s, 'a>(sets: &'s mut Sets<'a>) -> Option<&'s mut Set<'a>> {
     }
 }
 
-fn is_saturated(sets: &Sets<'_>, size: Size) -> bool {
+fn is_saturated(sets: &ReplicaSetPlans<'_>, size: RolloutSize) -> bool {
     sets.new.as_ref().is_some_and(|new| {
         new.replicas() == size.replicas
             && new.available() == size.replicas
-            && annotation::desired(&new.goal) == Some(size.replicas.into())
+            && annotation::desired(&new.desired) == Some(size.replicas.into())
     })
 }
 
-/// Each set keeps its part of the whole, so that a bad template does not get more of it.
-fn in_proportion(sets: &mut Sets<'_>, size: Size, present: i32) {
+/// Each ReplicaSet keeps its proportion, so that a bad template does not get more pods.
+fn in_proportion(sets: &mut ReplicaSetPlans<'_>, size: RolloutSize, present: i32) {
     let mut active: Vec<_> = sets.all_mut().filter(|set| set.replicas() > 0).collect();
     let total: i32 = active.iter().map(|set| set.replicas()).sum();
-    let allowed = if size.replicas > 0 { size.most() } else { 0 };
+    let allowed = if size.replicas > 0 {
+        size.max_replicas()
+    } else {
+        0
+    };
     let change = allowed - total;
     if change > 0 {
-        active.sort_by_key(|set| (Reverse(set.replicas()), Reverse(set.made_at())));
+        active.sort_by_key(|set| (Reverse(set.replicas()), Reverse(set.created_at())));
     } else {
-        active.sort_by_key(|set| (Reverse(set.replicas()), set.made_at()));
+        active.sort_by_key(|set| (Reverse(set.replicas()), set.created_at()));
     }
     let mut spread = 0;
     let mut parts: Vec<i32> = Vec::new();
@@ -76,15 +88,15 @@ fn in_proportion(sets: &mut Sets<'_>, size: Size, present: i32) {
     }
 }
 
-/// By how much a set would change if it kept its part of the whole.
-fn part(set: &Set<'_>, size: Size, present: i32) -> i32 {
+/// The change in a ReplicaSet's size that keeps its proportion.
+fn part(set: &ReplicaSetPlan<'_>, size: RolloutSize, present: i32) -> i32 {
     let replicas = set.replicas();
     if size.replicas == 0 {
         return -replicas;
     }
-    let whole = annotation::most(&set.goal).filter(|&most| most > 0);
+    let whole = annotation::max_replicas(&set.desired).filter(|&most| most > 0);
     let whole = whole.unwrap_or(present.into()).max(1);
-    let scaled = i64::from(replicas) * i64::from(size.most());
+    let scaled = i64::from(replicas) * i64::from(size.max_replicas());
     let rounded = (2 * scaled + whole) / (2 * whole);
     i32::try_from(rounded).unwrap_or(i32::MAX) - replicas
 }

@@ -1,4 +1,4 @@
-//! How far a Deployment has come.
+//! The status of a Deployment.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use neap_kit::planted;
 
 use super::{
     condition::{AVAILABLE, Conditions, FAILURE, PROGRESSING, reason},
-    sets::{Set, Sets},
-    size::Size,
+    replica_sets::{ReplicaSetPlan, ReplicaSetPlans},
+    size::RolloutSize,
 };
-use crate::workload::some;
+use crate::workload::nonzero;
 
-/// The numbers; conditions are added by [`availability`], [`progress`] and [`failure`].
-pub(super) fn numbers(deployment: &Deployment, sets: &Sets<'_>) -> DeploymentStatus {
-    let statuses: Vec<_> = sets.all().map(Set::status).collect();
+/// The replica counts; conditions are added by [`availability`], [`progress`] and [`failure`].
+pub(super) fn numbers(deployment: &Deployment, sets: &ReplicaSetPlans<'_>) -> DeploymentStatus {
+    let statuses: Vec<_> = sets.all().map(ReplicaSetPlan::status).collect();
     let sum = |field: fn(&ReplicaSetStatus) -> Option<i32>| {
         statuses.iter().filter_map(field).sum::<i32>()
     };
@@ -25,20 +25,24 @@ pub(super) fn numbers(deployment: &Deployment, sets: &Sets<'_>) -> DeploymentSta
     let mut terminating = statuses.iter().map(|status| status.terminating_replicas);
     DeploymentStatus {
         observed_generation: deployment.metadata.generation,
-        replicas: some(sum(|status| Some(status.replicas))),
-        updated_replicas: some(updated),
-        ready_replicas: some(sum(|status| status.ready_replicas)),
-        available_replicas: some(available),
-        unavailable_replicas: some((sets.replicas() - available).max(0)),
+        replicas: nonzero(sum(|status| Some(status.replicas))),
+        updated_replicas: nonzero(updated),
+        ready_replicas: nonzero(sum(|status| status.ready_replicas)),
+        available_replicas: nonzero(available),
+        unavailable_replicas: nonzero((sets.replicas() - available).max(0)),
         terminating_replicas: terminating.try_fold(0, |sum, set| Some(sum + set?)),
         collision_count: former.and_then(|status| status.collision_count),
         conditions: None,
     }
 }
 
-/// Whether enough pods are available.
-pub(super) fn availability(conditions: &mut Conditions, status: &DeploymentStatus, size: Size) {
-    if status.available_replicas.unwrap_or(0) >= size.fewest() {
+/// Sets `Available`: whether enough pods are available.
+pub(super) fn availability(
+    conditions: &mut Conditions,
+    status: &DeploymentStatus,
+    size: RolloutSize,
+) {
+    if status.available_replicas.unwrap_or(0) >= size.min_available() {
         let message = "Deployment has minimum availability.".to_owned();
         conditions.set(AVAILABLE, "True", "MinimumReplicasAvailable", message);
     } else {
@@ -47,10 +51,11 @@ pub(super) fn availability(conditions: &mut Conditions, status: &DeploymentStatu
     }
 }
 
-/// Says that it is paused, or no longer. One that is late stays late.
+/// Sets `Progressing` when the Deployment is paused or resumed. An exceeded deadline stays
+/// reported.
 pub(super) fn pause(conditions: &mut Conditions, deployment: &Deployment) {
     let progress = conditions.progress();
-    if deadline(deployment).is_none() || progress == Some(reason::LATE) {
+    if deadline(deployment).is_none() || progress == Some(reason::DEADLINE_EXCEEDED) {
         return;
     }
     let was_paused = progress == Some(reason::PAUSED);
@@ -65,28 +70,28 @@ pub(super) fn pause(conditions: &mut Conditions, deployment: &Deployment) {
     }
 }
 
-/// Within what time something has to happen.
+/// The progress deadline; none if it is not set.
 pub(super) fn deadline(deployment: &Deployment) -> Option<Duration> {
     let spec = deployment.spec.as_ref()?;
     let seconds = spec.progress_deadline_seconds.filter(|&s| s != i32::MAX)?;
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// Whether every pod is of the present template and available.
-pub(super) fn is_complete(status: &DeploymentStatus, size: Size) -> bool {
-    let wanted = some(size.replicas);
+/// Whether every pod is of the current template and available.
+pub(super) fn is_complete(status: &DeploymentStatus, size: RolloutSize) -> bool {
+    let wanted = nonzero(size.replicas);
     status.updated_replicas == wanted
         && status.replicas == wanted
         && status.available_replicas == wanted
 }
 
-/// Says how the roll-out goes; after how long it will be late if nothing happens.
+/// Sets `Progressing`; returns the time until the deadline passes if nothing changes.
 pub(super) fn progress(
     conditions: &mut Conditions,
     deployment: &Deployment,
     status: &DeploymentStatus,
-    sets: &Sets<'_>,
-    size: Size,
+    sets: &ReplicaSetPlans<'_>,
+    size: RolloutSize,
 ) -> Option<Duration> {
     let Some(deadline) = deadline(deployment) else {
         conditions.remove(PROGRESSING);
@@ -95,13 +100,13 @@ pub(super) fn progress(
     let was_complete = conditions.progress() == Some(reason::COMPLETE);
     if was_complete && status.replicas == status.updated_replicas {
         planted!(CompleteAnew => {
-            conditions.say(PROGRESSING, "True", reason::COMPLETE, "It is over.".to_owned());
+            conditions.set_now(PROGRESSING, "True", reason::COMPLETE, "It is over.".to_owned());
             return Some(Duration::from_mins(1));
         });
         return None;
     }
     let who = match &sets.new {
-        Some(new) => format!("ReplicaSet {:?}", new.goal.name_any()),
+        Some(new) => format!("ReplicaSet {:?}", new.desired.name_any()),
         None => format!("Deployment {:?}", deployment.name_any()),
     };
     let former = deployment.status.clone().unwrap_or_default();
@@ -110,22 +115,22 @@ pub(super) fn progress(
         conditions.set(PROGRESSING, "True", reason::COMPLETE, message);
         return None;
     }
-    if has_moved(&former, status) {
+    if has_progressed(&former, status) {
         let message = format!("{who} is progressing.");
-        conditions.say(PROGRESSING, "True", reason::UPDATED, message);
+        conditions.set_now(PROGRESSING, "True", reason::UPDATED, message);
         return Some(deadline + Duration::from_secs(1));
     }
     let left = left(conditions, deadline)?;
     if left.is_zero() {
         let message = format!("{who} has timed out progressing.");
-        conditions.set(PROGRESSING, "False", reason::LATE, message);
+        conditions.set(PROGRESSING, "False", reason::DEADLINE_EXCEEDED, message);
         return None;
     }
     Some(left)
 }
 
-/// Whether anything got better.
-fn has_moved(former: &DeploymentStatus, status: &DeploymentStatus) -> bool {
+/// Whether any count improved.
+fn has_progressed(former: &DeploymentStatus, status: &DeploymentStatus) -> bool {
     let old = |status: &DeploymentStatus| {
         status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0)
     };
@@ -135,13 +140,13 @@ fn has_moved(former: &DeploymentStatus, status: &DeploymentStatus) -> bool {
         || status.available_replicas > former.available_replicas
 }
 
-/// How long until it is late, a second more than that so that it is when one looks; zero if it is,
-/// none if it was never on its way.
+/// The time until the deadline has passed, plus a second so that it certainly has by then; zero if
+/// it has passed, none if the rollout has never progressed.
 fn left(conditions: &Conditions, deadline: Duration) -> Option<Duration> {
     let progressing = conditions.get(PROGRESSING)?;
     match progressing.reason.as_deref() {
         Some(reason::COMPLETE) => return None,
-        Some(reason::LATE) => return Some(Duration::ZERO),
+        Some(reason::DEADLINE_EXCEEDED) => return Some(Duration::ZERO),
         _ => {}
     }
     let since = progressing.last_update_time.as_ref()?.0;
@@ -150,8 +155,8 @@ fn left(conditions: &Conditions, deadline: Duration) -> Option<Duration> {
     Some(left.map_or(Duration::ZERO, |left| left + Duration::from_secs(1)))
 }
 
-/// Passes on what keeps a set from having its pods, the new one's first.
-pub(super) fn failure(conditions: &mut Conditions, sets: &Sets<'_>) {
+/// Copies the `ReplicaFailure` condition of a ReplicaSet, that of the new one first.
+pub(super) fn failure(conditions: &mut Conditions, sets: &ReplicaSetPlans<'_>) {
     let found = sets.all().find_map(|set| {
         let conditions = set.status().conditions.unwrap_or_default();
         conditions

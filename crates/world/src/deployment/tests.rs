@@ -1,6 +1,6 @@
-mod plan;
-mod roll_out;
-mod wishes;
+mod decisions;
+mod rollout;
+mod spec_changes;
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::{
-    stage::{Fate, Kubelet, Stage},
+    stage::{Kubelet, PodBehavior, TestCluster},
     workload::is_active,
 };
 
@@ -33,30 +33,30 @@ fn deployment(replicas: i32, image: &str) -> Value {
     })
 }
 
-/// A patch to another image, whose pods fare as the label says.
-fn image(image: &str, fate: &str) -> Value {
+/// A patch to another image, whose pods behave as the label says.
+fn image(image: &str, behavior: &str) -> Value {
     json!({"spec": {"template": {
-        "metadata": {"labels": {"fate": fate}},
+        "metadata": {"labels": {"behavior": behavior}},
         "spec": {"containers": [{"name": "main", "image": image}]},
     }}})
 }
 
-async fn stage() -> Stage {
-    let services = |site: &_| {
+async fn cluster() -> TestCluster {
+    let components = |context: &_| {
         Ok(vec![
-            super::service(site)?,
-            crate::replica_set::service(site)?,
+            super::component(context)?,
+            crate::replica_set::component(context)?,
         ])
     };
     let kubelet = Kubelet::default()
-        .fate("bad", Fate::Unready)
-        .fate("slow", Fate::Ready(MINUTE));
-    Stage::open(services).await.with(kubelet)
+        .behavior("bad", PodBehavior::Unready)
+        .behavior("slow", PodBehavior::Ready(MINUTE));
+    TestCluster::start(components).await.with_kubelet(kubelet)
 }
 
-/// The sets by revision.
-async fn sets(stage: &Stage) -> Vec<ReplicaSet> {
-    let mut sets: Vec<ReplicaSet> = stage.list().await;
+/// The ReplicaSets by revision.
+async fn sets(cluster: &TestCluster) -> Vec<ReplicaSet> {
+    let mut sets: Vec<ReplicaSet> = cluster.list().await;
     sets.sort_by_key(super::annotation::revision);
     sets
 }
@@ -66,30 +66,30 @@ fn sizes(sets: &[ReplicaSet]) -> Vec<i32> {
     sets.iter().filter_map(size).collect()
 }
 
-async fn condition(stage: &Stage, name: &str) -> DeploymentCondition {
-    let status = stage.get::<Deployment>("web").await.status.unwrap();
+async fn condition(cluster: &TestCluster, name: &str) -> DeploymentCondition {
+    let status = cluster.get::<Deployment>("web").await.status.unwrap();
     let mut conditions = status.conditions.unwrap().into_iter();
     conditions.find(|it| it.type_ == name).unwrap()
 }
 
-async fn progress(stage: &Stage) -> String {
-    condition(stage, "Progressing").await.reason.unwrap()
+async fn progress(cluster: &TestCluster) -> String {
+    condition(cluster, "Progressing").await.reason.unwrap()
 }
 
-async fn active(stage: &Stage) -> Vec<Pod> {
-    let pods: Vec<Pod> = stage.list().await;
+async fn active(cluster: &TestCluster) -> Vec<Pod> {
+    let pods: Vec<Pod> = cluster.list().await;
     pods.into_iter().filter(is_active).collect()
 }
 
-async fn notes(stage: &Stage) -> Vec<String> {
-    let events: Vec<Event> = stage.list().await;
+async fn scaling_events(cluster: &TestCluster) -> Vec<String> {
+    let events: Vec<Event> = cluster.list().await;
     let of_scaling = events
         .into_iter()
         .filter(|event| event.reason.as_deref() == Some("ScalingReplicaSet"));
     of_scaling.filter_map(|event| event.message).collect()
 }
 
-fn note<'a>(set: &'a ReplicaSet, name: &str) -> Option<&'a str> {
+fn annotation<'a>(set: &'a ReplicaSet, name: &str) -> Option<&'a str> {
     let name = format!("deployment.kubernetes.io/{name}");
     set.annotations().get(&name).map(String::as_str)
 }

@@ -7,17 +7,19 @@ use k8s_openapi::api::{
 };
 use serde_json::{Value, json};
 
-use super::decide::{Facts, Scale, decide};
-use crate::stage::{Kubelet, Stage};
+use super::decide::{ControllerScale, Facts, decide};
+use crate::stage::{Kubelet, TestCluster};
 
-const SOON: Duration = Duration::from_secs(10);
+const SETTLE_TIME: Duration = Duration::from_secs(10);
 
-async fn stage() -> Stage {
-    let services = |site: &_| {
-        let pods = crate::replica_set::service(site)?;
-        Ok(vec![super::service(site)?, pods])
+async fn cluster() -> TestCluster {
+    let components = |context: &_| {
+        let pods = crate::replica_set::component(context)?;
+        Ok(vec![super::component(context)?, pods])
     };
-    Stage::open(services).await.with(Kubelet::default())
+    TestCluster::start(components)
+        .await
+        .with_kubelet(Kubelet::default())
 }
 
 fn set(replicas: i32) -> Value {
@@ -44,7 +46,7 @@ fn budget(field: &str, number: Value) -> Value {
 }
 
 /// Expected, desired, healthy and allowed, with the condition.
-fn told(budget: &PodDisruptionBudget) -> String {
+fn summary(budget: &PodDisruptionBudget) -> String {
     let status = budget.status.clone().unwrap();
     assert_eq!(status.observed_generation, budget.metadata.generation);
     let numbers = [
@@ -60,64 +62,64 @@ fn told(budget: &PodDisruptionBudget) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_follows_its_pods_and_those_who_want_them() {
-    let stage = stage().await;
-    stage
+async fn a_budget_follows_its_pods_and_their_controllers() {
+    let cluster = cluster().await;
+    cluster
         .create::<PodDisruptionBudget>(budget("minAvailable", json!("50%")))
         .await;
-    stage.pass(SOON).await;
-    let calm = async || told(&stage.get::<PodDisruptionBudget>("calm").await);
+    cluster.advance(SETTLE_TIME).await;
+    let calm = async || summary(&cluster.get::<PodDisruptionBudget>("calm").await);
     assert_eq!(calm().await, "[0, 0, 0, 0] False InsufficientPods");
-    let events: Vec<Event> = stage.list().await;
+    let events: Vec<Event> = cluster.list().await;
     let reasons: Vec<_> = events
         .iter()
         .filter_map(|event| event.reason.clone())
         .collect();
     assert_eq!(reasons, ["NoPods"]);
 
-    stage.create::<ReplicaSet>(set(5)).await;
-    stage.pass(SOON).await;
+    cluster.create::<ReplicaSet>(set(5)).await;
+    cluster.advance(SETTLE_TIME).await;
     assert_eq!(calm().await, "[5, 3, 5, 2] True SufficientPods");
-    stage
+    cluster
         .patch::<ReplicaSet>("web", json!({"spec": {"replicas": 1}}))
         .await;
-    stage.pass(SOON).await;
+    cluster.advance(SETTLE_TIME).await;
     assert_eq!(calm().await, "[1, 1, 1, 0] False InsufficientPods");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_is_looked_at_when_it_changes() {
-    let stage = stage().await;
-    stage.create::<ReplicaSet>(set(3)).await;
-    stage
+async fn a_changed_budget_is_reconciled() {
+    let cluster = cluster().await;
+    cluster.create::<ReplicaSet>(set(3)).await;
+    cluster
         .create::<PodDisruptionBudget>(budget("maxUnavailable", json!(1)))
         .await;
-    stage.pass(SOON).await;
-    let calm = async || told(&stage.get::<PodDisruptionBudget>("calm").await);
+    cluster.advance(SETTLE_TIME).await;
+    let calm = async || summary(&cluster.get::<PodDisruptionBudget>("calm").await);
     assert_eq!(calm().await, "[3, 2, 3, 1] True SufficientPods");
     let none = json!({"spec": {"maxUnavailable": 0}});
-    stage.patch::<PodDisruptionBudget>("calm", none).await;
-    stage.pass(SOON).await;
+    cluster.patch::<PodDisruptionBudget>("calm", none).await;
+    cluster.advance(SETTLE_TIME).await;
     assert_eq!(calm().await, "[3, 3, 3, 0] False InsufficientPods");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_two_budgets_is_told_of_when_something_happens_to_it() {
-    let stage = stage().await;
+async fn a_changed_pod_of_two_budgets_gets_a_warning() {
+    let cluster = cluster().await;
     let alone = json!({
         "metadata": {"name": "alone", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "app"}]},
     });
-    stage.create::<Pod>(alone).await;
-    stage.pass(SOON).await;
+    cluster.create::<Pod>(alone).await;
+    cluster.advance(SETTLE_TIME).await;
     for name in ["one", "two"] {
         let mut budget = budget("minAvailable", json!(1));
         budget["metadata"]["name"] = name.into();
-        stage.create::<PodDisruptionBudget>(budget).await;
+        cluster.create::<PodDisruptionBudget>(budget).await;
     }
-    stage.pass(SOON).await;
+    cluster.advance(SETTLE_TIME).await;
     let warnings = async || -> Vec<(String, Option<i32>)> {
-        let events: Vec<Event> = stage.list().await;
+        let events: Vec<Event> = cluster.list().await;
         let twice = events.into_iter().filter(|event| {
             event.reason.as_deref() == Some("MultiplePodDisruptionBudgets")
                 && event.involved_object.name.as_deref() == Some("alone")
@@ -128,12 +130,16 @@ async fn a_pod_of_two_budgets_is_told_of_when_something_happens_to_it() {
     };
     let before = warnings().await.len();
     let touched = json!({"metadata": {"annotations": {"touched": "once"}}});
-    stage.patch::<Pod>("alone", touched).await;
-    stage.pass(SOON).await;
-    let told = warnings().await;
-    assert_eq!((before, told.len()), (0, 1));
-    assert!(told[0].0.contains("\"one\" arbitrarily"), "{}", told[0].0);
-    assert_eq!(told[0].1, Some(1));
+    cluster.patch::<Pod>("alone", touched).await;
+    cluster.advance(SETTLE_TIME).await;
+    let warned = warnings().await;
+    assert_eq!((before, warned.len()), (0, 1));
+    assert!(
+        warned[0].0.contains("\"one\" arbitrarily"),
+        "{}",
+        warned[0].0
+    );
+    assert_eq!(warned[0].1, Some(1));
 }
 
 fn pod(name: &str, owner: Option<(&str, &str)>, ready: bool) -> Pod {
@@ -150,12 +156,17 @@ fn pod(name: &str, owner: Option<(&str, &str)>, ready: bool) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-/// What is said of these pods, of which the set `s` wants four; and the reasons of Events.
-fn decided(field: &str, number: Value, pods: &[Pod], taken: &Value) -> (String, Vec<&'static str>) {
+/// The status for these pods, of which the set `s` wants four, and the reasons of the Events.
+fn decided(
+    field: &str,
+    number: Value,
+    pods: &[Pod],
+    disrupted: &Value,
+) -> (String, Vec<&'static str>) {
     let mut budget = budget(field, number);
-    budget["status"] = json!({"disruptedPods": taken});
+    budget["status"] = json!({"disruptedPods": disrupted});
     let mut budget: PodDisruptionBudget = serde_json::from_value(budget).unwrap();
-    let scale = Scale {
+    let scale = ControllerScale {
         uid: "s".to_owned(),
         replicas: 4,
     };
@@ -165,9 +176,9 @@ fn decided(field: &str, number: Value, pods: &[Pod], taken: &Value) -> (String, 
         scales: [("s".to_owned(), scale)].into(),
         now: "2026-01-01T00:10:00Z".parse().unwrap(),
     });
-    let notes = decision.notes.iter().map(|note| note.reason).collect();
+    let events = decision.events.iter().map(|event| event.reason).collect();
     budget.status = Some(decision.status);
-    (told(&budget), notes)
+    (summary(&budget), events)
 }
 
 #[test]
@@ -204,32 +215,32 @@ fn numbers_are_those_of_kubernetes() {
 }
 
 #[test]
-fn whom_nobody_wants_is_told_of() {
+fn unmanaged_pods_are_reported() {
     let alone = [pod("a", None, true)];
-    let (told, notes) = decided("maxUnavailable", json!(1), &alone, &json!({}));
+    let (summary, events) = decided("maxUnavailable", json!(1), &alone, &json!({}));
     assert_eq!(
-        (told.as_str(), &notes[..]),
+        (summary.as_str(), &events[..]),
         (
             "[0, 0, 1, 0] False InsufficientPods",
             &["UnmanagedPods"][..]
         )
     );
-    let (told, notes) = decided("minAvailable", json!(0), &alone, &json!({}));
+    let (summary, events) = decided("minAvailable", json!(0), &alone, &json!({}));
     assert_eq!(
-        (told.as_str(), notes.len()),
+        (summary.as_str(), events.len()),
         ("[1, 0, 1, 1] True SufficientPods", 0)
     );
     let strange = [pod("a", Some(("Job", "j")), true)];
-    let (told, notes) = decided("maxUnavailable", json!(1), &strange, &json!({}));
-    assert_eq!(told, "[0, 0, 0, 0] False SyncFailed");
-    assert_eq!(notes, ["CalculateExpectedPodCountFailed"]);
+    let (summary, events) = decided("maxUnavailable", json!(1), &strange, &json!({}));
+    assert_eq!(summary, "[0, 0, 0, 0] False SyncFailed");
+    assert_eq!(events, ["CalculateExpectedPodCountFailed"]);
 }
 
 #[test]
-fn a_pod_that_was_taken_counts_again_if_it_stays() {
+fn an_evicted_pod_counts_again_if_it_stays() {
     let owned = Some(("ReplicaSet", "s"));
     let pods = ["a", "b", "c", "d"].map(|name| pod(name, owned, true));
-    let taken = json!({"a": "2026-01-01T00:09:00Z", "b": "2026-01-01T00:07:59Z", "gone": "2026-01-01T00:09:59Z"});
-    let (told, _) = decided("minAvailable", json!(2), &pods, &taken);
-    assert_eq!(told, "[4, 2, 3, 1] True SufficientPods");
+    let disrupted = json!({"a": "2026-01-01T00:09:00Z", "b": "2026-01-01T00:07:59Z", "gone": "2026-01-01T00:09:59Z"});
+    let (summary, _) = decided("minAvailable", json!(2), &pods, &disrupted);
+    assert_eq!(summary, "[4, 2, 3, 1] True SufficientPods");
 }

@@ -1,4 +1,4 @@
-//! Which slices there are to be. Pure.
+//! The desired slices of a Service. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,33 +14,31 @@ use kube::ResourceExt;
 
 use crate::{
     service_pods::{
-        HEADLESS, SERVICE, addresses, hostname, is_headless, note_trigger, ports, publishes_all,
-        target,
+        HEADLESS_LABEL, SERVICE_NAME_LABEL, addresses, hostname, is_headless, ports,
+        publishes_not_ready, set_trigger_time, target_ref,
     },
     workload::{is_ready, owned_by, suffix},
 };
 
-/// Who writes a slice.
-pub(super) const WRITER: &str = "endpointslice.kubernetes.io/managed-by";
-pub(super) const US: &str = "endpointslice-controller.k8s.io";
-/// So many endpoints one slice holds.
-const ROOM: usize = 100;
+/// The label of a slice that names its controller.
+pub(super) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+pub(super) const CONTROLLER_NAME: &str = "endpointslice-controller.k8s.io";
+/// The maximum number of endpoints in a slice.
+const MAX_ENDPOINTS: usize = 100;
 
-/// What is known.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) service: &'a Service,
-    /// Those that it selects.
+    /// The pods that it selects.
     pub(super) pods: Vec<&'a Pod>,
-    /// Those that we wrote for it.
+    /// The slices that this controller wrote for it.
     pub(super) slices: Vec<&'a EndpointSlice>,
     /// The zones of nodes, by their names.
     pub(super) zones: BTreeMap<String, String>,
-    /// When happened what makes us look, if it was pods or the Service itself.
-    pub(super) trigger: Option<Timestamp>,
+    /// The time of the change of pods or of the Service that caused this reconcile, if it is known.
+    pub(super) trigger_time: Option<Timestamp>,
 }
 
-/// What is to be done.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Decision {
     pub(super) create: Vec<EndpointSlice>,
@@ -49,7 +47,7 @@ pub(super) struct Decision {
 }
 
 /// Endpoints with the same ports.
-type Groups = Vec<(Option<Vec<EndpointPort>>, Vec<Endpoint>)>;
+type EndpointGroups = Vec<(Option<Vec<EndpointPort>>, Vec<Endpoint>)>;
 
 pub(super) fn decide(facts: &Facts<'_>) -> Decision {
     let mut decision = Decision::default();
@@ -60,7 +58,7 @@ pub(super) fn decide(facts: &Facts<'_>) -> Decision {
         let own: Vec<_> = slices.filter(|slice| slice.address_type == kind).collect();
         if families.contains(&kind) {
             let groups = groups(facts, v6);
-            settle(facts, kind, &own, groups, &mut decision);
+            plan_slices(facts, kind, &own, groups, &mut decision);
         } else {
             decision.delete.extend(own.into_iter().cloned());
         }
@@ -80,8 +78,8 @@ fn families(service: &Service) -> BTreeSet<&str> {
     named
 }
 
-fn groups(facts: &Facts<'_>, v6: bool) -> Groups {
-    let mut groups = Groups::new();
+fn groups(facts: &Facts<'_>, v6: bool) -> EndpointGroups {
+    let mut groups = EndpointGroups::new();
     for pod in &facts.pods {
         let addresses = addresses(pod, v6);
         if addresses.is_empty() {
@@ -114,7 +112,7 @@ fn endpoint_ports(service: &Service, pod: &Pod) -> Option<Vec<EndpointPort>> {
 fn endpoint(facts: &Facts<'_>, pod: &Pod, addresses: Vec<String>) -> Endpoint {
     let serving = is_ready(pod);
     let terminating = pod.metadata.deletion_timestamp.is_some();
-    let ready = (serving && !terminating) || publishes_all(facts.service);
+    let ready = (serving && !terminating) || publishes_not_ready(facts.service);
     let node_name = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
     Endpoint {
         addresses,
@@ -128,21 +126,21 @@ fn endpoint(facts: &Facts<'_>, pod: &Pod, addresses: Vec<String>) -> Endpoint {
             .as_ref()
             .and_then(|node| facts.zones.get(node).cloned()),
         node_name,
-        target_ref: Some(target(pod)),
+        target_ref: Some(target_ref(pod)),
         ..Endpoint::default()
     }
 }
 
-/// Brings the slices of one kind of address to what `groups` say.
-fn settle(
+/// Plans the writes that bring the slices of one address type to `groups`.
+fn plan_slices(
     facts: &Facts<'_>,
     kind: &str,
     own: &[&EndpointSlice],
-    groups: Groups,
+    groups: EndpointGroups,
     decision: &mut Decision,
 ) {
     let mut unused: Vec<&EndpointSlice> = own.to_vec();
-    let mut homeless = Vec::new();
+    let mut unassigned = Vec::new();
     for (ports, endpoints) in groups {
         let (fit, others) = unused.into_iter().partition(|slice| slice.ports == ports);
         unused = others;
@@ -151,22 +149,22 @@ fn settle(
         for (slice, endpoints) in kept {
             let mut new = slice_of(facts, kind, Some(slice), ports.clone(), endpoints);
             if new != *slice {
-                note_trigger(&mut new.metadata, facts.trigger);
+                set_trigger_time(&mut new.metadata, facts.trigger_time);
                 decision.replace.push(new);
             }
         }
-        homeless.extend(left.into_iter().map(|endpoints| (ports.clone(), endpoints)));
+        unassigned.extend(left.into_iter().map(|endpoints| (ports.clone(), endpoints)));
     }
     let mut unused = unused.into_iter();
-    for (ports, endpoints) in homeless {
-        // One that nobody needs any more is written anew rather than deleted beside a new one.
+    for (ports, endpoints) in unassigned {
+        // An unused slice is rewritten rather than deleted beside a new one.
         if let Some(slice) = unused.next() {
             let mut new = slice_of(facts, kind, Some(slice), ports, endpoints);
-            note_trigger(&mut new.metadata, facts.trigger);
+            set_trigger_time(&mut new.metadata, facts.trigger_time);
             decision.replace.push(new);
         } else {
             let mut new = slice_of(facts, kind, None, ports, endpoints);
-            note_trigger(&mut new.metadata, facts.trigger);
+            set_trigger_time(&mut new.metadata, facts.trigger_time);
             new.metadata.name = Some(free_name(facts, kind, &decision.create));
             decision.create.push(new);
         }
@@ -174,41 +172,43 @@ fn settle(
     decision.delete.extend(unused.cloned());
 }
 
-type Filled<'a> = (
+type FilledSlices<'a> = (
     Vec<(&'a EndpointSlice, Vec<Endpoint>)>,
     Vec<&'a EndpointSlice>,
     Vec<Vec<Endpoint>>,
 );
 
-/// Leaves endpoints where they are, and puts new ones where there is room. Returns the slices in
-/// use, those that nothing is left in, and what has to go to new ones.
-fn fill(slices: Vec<&EndpointSlice>, endpoints: Vec<Endpoint>) -> Filled<'_> {
-    let mut homes: Vec<(&EndpointSlice, Vec<Endpoint>)> = slices
+/// Leaves endpoints in their slices, and puts new ones where there is space. Returns the slices in
+/// use, the empty ones, and the endpoints that need new slices.
+fn fill(slices: Vec<&EndpointSlice>, endpoints: Vec<Endpoint>) -> FilledSlices<'_> {
+    let mut assigned: Vec<(&EndpointSlice, Vec<Endpoint>)> = slices
         .into_iter()
         .map(|slice| (slice, Vec::new()))
         .collect();
     let (mut new, nothing) = (Vec::new(), endpoints.is_empty());
     for endpoint in endpoints {
-        let home = homes.iter_mut().find(|(slice, _)| holds(slice, &endpoint));
+        let home = assigned
+            .iter_mut()
+            .find(|(slice, _)| holds(slice, &endpoint));
         match home {
-            Some((_, kept)) if kept.len() < ROOM => kept.push(endpoint),
+            Some((_, kept)) if kept.len() < MAX_ENDPOINTS => kept.push(endpoint),
             Some(_) | None => new.push(endpoint),
         }
     }
     let mut new = new.into_iter();
-    // The fullest first, so that slices become few.
-    homes.sort_by_key(|(_, kept)| std::cmp::Reverse(kept.len()));
-    for (_, kept) in homes.iter_mut().filter(|(_, kept)| !kept.is_empty()) {
-        let room = ROOM - kept.len();
-        kept.extend(new.by_ref().take(room));
+    // The fullest first, so that there are few slices.
+    assigned.sort_by_key(|(_, kept)| std::cmp::Reverse(kept.len()));
+    for (_, kept) in assigned.iter_mut().filter(|(_, kept)| !kept.is_empty()) {
+        let space = MAX_ENDPOINTS - kept.len();
+        kept.extend(new.by_ref().take(space));
     }
     let rest: Vec<_> = new.collect();
-    let mut left: Vec<Vec<Endpoint>> = rest.chunks(ROOM).map(<[_]>::to_vec).collect();
+    let mut left: Vec<Vec<Endpoint>> = rest.chunks(MAX_ENDPOINTS).map(<[_]>::to_vec).collect();
     if nothing {
         left.push(Vec::new());
     }
     let (mut kept, mut spare) = (Vec::new(), Vec::new());
-    for (slice, mut endpoints) in homes {
+    for (slice, mut endpoints) in assigned {
         if endpoints.is_empty() {
             let Some(chunk) = left.pop() else {
                 spare.push(slice);
@@ -228,8 +228,8 @@ fn name(endpoint: &Endpoint) -> Option<&String> {
 
 fn holds(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
     let uid = |endpoint: &Endpoint| endpoint.target_ref.as_ref().and_then(|to| to.uid.clone());
-    let mut held = slice.endpoints.iter().flatten();
-    held.any(|held| uid(held) == uid(endpoint))
+    let mut endpoints = slice.endpoints.iter().flatten();
+    endpoints.any(|other| uid(other) == uid(endpoint))
 }
 
 fn slice_of(
@@ -258,16 +258,16 @@ fn slice_of(
 
 fn labels(service: &Service) -> BTreeMap<String, String> {
     let mut labels = service.labels().clone();
-    labels.remove(HEADLESS);
+    labels.remove(HEADLESS_LABEL);
     if is_headless(service) {
-        labels.insert(HEADLESS.to_owned(), String::new());
+        labels.insert(HEADLESS_LABEL.to_owned(), String::new());
     }
-    labels.insert(SERVICE.to_owned(), service.name_any());
-    labels.insert(WRITER.to_owned(), US.to_owned());
+    labels.insert(SERVICE_NAME_LABEL.to_owned(), service.name_any());
+    labels.insert(MANAGED_BY.to_owned(), CONTROLLER_NAME.to_owned());
     labels
 }
 
-/// The first name that follows from the Service and is not taken.
+/// The first free name derived from the Service.
 fn free_name(facts: &Facts<'_>, kind: &str, made: &[EndpointSlice]) -> String {
     let service = facts.service;
     let uid = service.uid().unwrap_or_default();

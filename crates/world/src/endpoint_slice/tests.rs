@@ -14,16 +14,16 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::decide::{Decision, Facts, decide};
-use crate::stage::{Stage, fields};
+use crate::stage::{TestCluster, fields};
 
-const SOON: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-async fn stage() -> Stage {
-    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
+async fn cluster() -> TestCluster {
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context)?])).await;
     let labels = json!({"topology.kubernetes.io/zone": "east"});
     let node = json!({"metadata": {"name": "one", "labels": labels}});
-    stage.create_for_all::<Node>(node).await;
-    stage
+    cluster.create_cluster_scoped::<Node>(node).await;
+    cluster
 }
 
 fn service(name: &str, more: Value) -> Value {
@@ -56,13 +56,13 @@ fn at(ip: &str, ready: bool) -> Value {
     })
 }
 
-async fn up(stage: &Stage, name: &str, port: u16, ip: &str, ready: bool) {
-    stage.create::<Pod>(pod(name, port)).await;
-    stage.patch_status::<Pod>(name, at(ip, ready)).await;
+async fn up(cluster: &TestCluster, name: &str, port: u16, ip: &str, ready: bool) {
+    cluster.create::<Pod>(pod(name, port)).await;
+    cluster.patch_status::<Pod>(name, at(ip, ready)).await;
 }
 
 /// Pod, port, ready, serving, terminating of all endpoints.
-fn told(slices: &[EndpointSlice]) -> BTreeSet<String> {
+fn summary(slices: &[EndpointSlice]) -> BTreeSet<String> {
     let lines = slices.iter().flat_map(|slice| {
         let ports = slice.ports.iter().flatten().filter_map(|port| port.port);
         let ports: Vec<_> = ports.collect();
@@ -83,29 +83,29 @@ fn lines<const N: usize>(lines: [&str; N]) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_told_of_with_how_they_are() {
-    let stage = stage().await;
-    stage.create::<Service>(service("web", json!({}))).await;
-    up(&stage, "a", 8080, "10.1.0.1", true).await;
-    up(&stage, "b", 8080, "10.1.0.2", false).await;
-    up(&stage, "c", 9090, "10.1.0.3", true).await;
-    up(&stage, "d", 8080, "10.1.0.4", true).await;
-    stage.delete::<Pod>("d").await;
-    stage.pass(SOON).await;
-    let slices: Vec<EndpointSlice> = stage.list().await;
-    assert_eq!(slices.len(), 2, "one for each way to name the ports");
+async fn endpoints_have_the_conditions_of_their_pods() {
+    let cluster = cluster().await;
+    cluster.create::<Service>(service("web", json!({}))).await;
+    up(&cluster, "a", 8080, "10.1.0.1", true).await;
+    up(&cluster, "b", 8080, "10.1.0.2", false).await;
+    up(&cluster, "c", 9090, "10.1.0.3", true).await;
+    up(&cluster, "d", 8080, "10.1.0.4", true).await;
+    cluster.delete::<Pod>("d").await;
+    cluster.advance(SETTLE_TIME).await;
+    let slices: Vec<EndpointSlice> = cluster.list().await;
+    assert_eq!(slices.len(), 2, "one for each set of port numbers");
     let expected = [
         "a [8080] true true false",
         "b [8080] false false false",
         "c [9090] true true false",
         "d [8080] false true true",
     ];
-    assert_eq!(told(&slices), lines(expected));
+    assert_eq!(summary(&slices), lines(expected));
     let first = &slices[0].endpoints.as_ref().unwrap()[0];
     assert_eq!(first.node_name.as_deref(), Some("one"));
     assert_eq!(first.zone.as_deref(), Some("east"));
     assert_eq!(first.hostname, None, "its subdomain is another");
-    let owner = stage.get::<Service>("web").await;
+    let owner = cluster.get::<Service>("web").await;
     for slice in &slices {
         assert_eq!(slice.metadata.generate_name.as_deref(), Some("web-"));
         assert_eq!(
@@ -123,35 +123,35 @@ async fn pods_are_told_of_with_how_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn without_pods_there_is_one_slice_and_it_is_empty() {
-    let stage = stage().await;
-    stage.create::<Service>(service("web", json!({}))).await;
-    stage.pass(SOON).await;
-    let before: Vec<EndpointSlice> = stage.list().await;
+    let cluster = cluster().await;
+    cluster.create::<Service>(service("web", json!({}))).await;
+    cluster.advance(SETTLE_TIME).await;
+    let before: Vec<EndpointSlice> = cluster.list().await;
     assert_eq!(before.len(), 1);
     assert_eq!((&before[0].endpoints, &before[0].ports), (&None, &None));
 
-    up(&stage, "a", 8080, "10.1.0.1", true).await;
-    stage.pass(SOON).await;
-    let filled: Vec<EndpointSlice> = stage.list().await;
-    assert_eq!(told(&filled), lines(["a [8080] true true false"]));
-    assert_eq!(filled[0].name_any(), before[0].name_any(), "written anew");
+    up(&cluster, "a", 8080, "10.1.0.1", true).await;
+    cluster.advance(SETTLE_TIME).await;
+    let filled: Vec<EndpointSlice> = cluster.list().await;
+    assert_eq!(summary(&filled), lines(["a [8080] true true false"]));
+    assert_eq!(filled[0].name_any(), before[0].name_any(), "rewritten");
 
     let ended = json!({"phase": "Succeeded"});
-    stage.patch_status::<Pod>("a", ended).await;
-    stage.pass(SOON).await;
-    let after: Vec<EndpointSlice> = stage.list().await;
+    cluster.patch_status::<Pod>("a", ended).await;
+    cluster.advance(SETTLE_TIME).await;
+    let after: Vec<EndpointSlice> = cluster.list().await;
     assert_eq!((after.len(), &after[0].endpoints), (1, &None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn headless_services_name_their_pods_and_may_tell_of_all() {
-    let stage = stage().await;
+async fn headless_services_have_hostnames_and_may_publish_unready_pods() {
+    let cluster = cluster().await;
     let more = json!({"clusterIP": "None", "publishNotReadyAddresses": true});
-    stage.create::<Service>(service("head", more)).await;
-    up(&stage, "a", 8080, "10.1.0.1", false).await;
-    stage.pass(SOON).await;
-    let slices: Vec<EndpointSlice> = stage.list().await;
-    assert_eq!(told(&slices), lines(["a [8080] true false false"]));
+    cluster.create::<Service>(service("head", more)).await;
+    up(&cluster, "a", 8080, "10.1.0.1", false).await;
+    cluster.advance(SETTLE_TIME).await;
+    let slices: Vec<EndpointSlice> = cluster.list().await;
+    assert_eq!(summary(&slices), lines(["a [8080] true false false"]));
     let hostname = slices[0].endpoints.as_ref().unwrap()[0].hostname.clone();
     assert_eq!(hostname.as_deref(), Some("a"));
     let label = slices[0].labels().get("service.kubernetes.io/headless");
@@ -159,46 +159,46 @@ async fn headless_services_name_their_pods_and_may_tell_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_where_their_node_is() {
-    let stage = stage().await;
-    stage.create::<Service>(service("web", json!({}))).await;
-    up(&stage, "a", 8080, "10.1.0.1", true).await;
-    stage.pass(SOON).await;
-    let nodes: Api<Node> = Api::all(stage.client.clone());
+async fn endpoints_have_the_zone_of_their_node() {
+    let cluster = cluster().await;
+    cluster.create::<Service>(service("web", json!({}))).await;
+    up(&cluster, "a", 8080, "10.1.0.1", true).await;
+    cluster.advance(SETTLE_TIME).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
     let west = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "west"}}});
     let patched = nodes
         .patch("one", &PatchParams::default(), &Patch::Merge(west))
         .await;
     patched.unwrap();
-    stage.pass(SOON).await;
-    let slices: Vec<EndpointSlice> = stage.list().await;
+    cluster.advance(SETTLE_TIME).await;
+    let slices: Vec<EndpointSlice> = cluster.list().await;
     let zone = slices[0].endpoints.as_ref().unwrap()[0].zone.as_deref();
     assert_eq!(zone, Some("west"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_without_selector_is_left_alone() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     let own = service("own", json!({"selector": null}));
-    stage.create::<Service>(own).await;
+    cluster.create::<Service>(own).await;
     let external = json!({"type": "ExternalName", "externalName": "example.com"});
-    stage.create::<Service>(service("far", external)).await;
-    stage.pass(SOON).await;
-    assert_eq!(stage.list::<EndpointSlice>().await, []);
+    cluster.create::<Service>(service("far", external)).await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(cluster.list::<EndpointSlice>().await, []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_controllers_at_once_write_the_slices_of_one() {
-    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
-    let stage = Stage::open(services).await;
-    stage.create::<Service>(service("web", json!({}))).await;
+    let components = |context: &_| Ok(vec![super::component(context)?, super::component(context)?]);
+    let cluster = TestCluster::start(components).await;
+    cluster.create::<Service>(service("web", json!({}))).await;
     for number in 1..=120 {
         let ip = format!("10.1.0.{number}");
-        up(&stage, &format!("p{number}"), 8080, &ip, true).await;
+        up(&cluster, &format!("p{number}"), 8080, &ip, true).await;
     }
-    stage.pass(SOON).await;
-    let slices: Vec<EndpointSlice> = stage.list().await;
-    assert_eq!(told(&slices).len(), 120);
+    cluster.advance(SETTLE_TIME).await;
+    let slices: Vec<EndpointSlice> = cluster.list().await;
+    assert_eq!(summary(&slices).len(), 120);
     let mut sizes = sizes(&slices);
     sizes.sort_unstable();
     assert_eq!(sizes, [20, 100]);
@@ -218,7 +218,7 @@ fn decided(pods: &[Pod], slices: &[EndpointSlice]) -> Decision {
     let mut of = service("web", json!({}));
     of["metadata"]["uid"] = "u".into();
     decide(&Facts {
-        trigger: None,
+        trigger_time: None,
         service: &serde_json::from_value(of).unwrap(),
         pods: pods.iter().collect(),
         slices: slices.iter().collect(),
@@ -250,6 +250,6 @@ fn a_slice_holds_a_hundred_and_a_change_is_written_to_one() {
     assert_eq!(few.delete.len(), 2);
 
     let more = decided(&many(260), &first.create);
-    assert_eq!(sizes(&more.replace), [60], "where there is room");
+    assert_eq!(sizes(&more.replace), [60], "where there is space");
     assert_eq!(more.create.len(), 0);
 }

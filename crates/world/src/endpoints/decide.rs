@@ -1,4 +1,4 @@
-//! What the Endpoints of a Service are to say. Pure.
+//! The desired Endpoints of a Service. Pure.
 
 use k8s_openapi::{
     api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service},
@@ -7,20 +7,22 @@ use k8s_openapi::{
 use kube::ResourceExt;
 
 use crate::{
-    service_pods::{HEADLESS, addresses, hostname, is_headless, ports, publishes_all, target},
+    service_pods::{
+        HEADLESS_LABEL, addresses, hostname, is_headless, ports, publishes_not_ready, target_ref,
+    },
     workload::is_ready,
 };
 
-/// Marks Endpoints that we wrote.
-pub(super) const WRITER: &str = "endpoints.kubernetes.io/managed-by";
+/// The label of Endpoints that this controller wrote.
+pub(super) const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
-/// So many addresses one object holds.
-const ROOM: usize = 1000;
+/// The maximum number of addresses in one object.
+const MAX_ADDRESSES: usize = 1000;
 
 /// An address, and whether it is ready.
-type Place = (EndpointAddress, bool);
+type PodAddress = (EndpointAddress, bool);
 
-/// The Endpoints of `service` with these pods, made of what there was.
+/// The Endpoints of `service` with these pods, based on the former object.
 pub(super) fn decide(service: &Service, pods: &[&Pod], former: Option<&Endpoints>) -> Endpoints {
     let fresh = || ObjectMeta {
         name: service.metadata.name.clone(),
@@ -29,63 +31,63 @@ pub(super) fn decide(service: &Service, pods: &[&Pod], former: Option<&Endpoints
     };
     let mut metadata = former.map_or_else(fresh, |former| former.metadata.clone());
     let mut labels = service.labels().clone();
-    labels.remove(HEADLESS);
+    labels.remove(HEADLESS_LABEL);
     if is_headless(service) {
-        labels.insert(HEADLESS.to_owned(), String::new());
+        labels.insert(HEADLESS_LABEL.to_owned(), String::new());
     }
-    labels.insert(WRITER.to_owned(), "endpoint-controller".to_owned());
+    labels.insert(MANAGED_BY.to_owned(), "endpoint-controller".to_owned());
     metadata.labels = Some(labels);
 
-    let (places, too_many) = places(service, pods);
+    let (pod_addresses, too_many) = pod_addresses(service, pods);
     let mut annotations = metadata.annotations.take().unwrap_or_default();
     annotations.remove(OVER_CAPACITY);
     if too_many {
         annotations.insert(OVER_CAPACITY.to_owned(), "truncated".to_owned());
     }
     metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
-    let subsets = subsets(service, &places);
+    let subsets = subsets(service, &pod_addresses);
     Endpoints {
         metadata,
         subsets: Some(subsets).filter(|subsets| !subsets.is_empty()),
     }
 }
 
-/// Where the pods are, and whether there were more than fit. The ready ones stay.
-fn places<'a>(service: &Service, pods: &[&'a Pod]) -> (Vec<(&'a Pod, Place)>, bool) {
-    let all = publishes_all(service);
+/// The addresses of the pods, and whether they were truncated. Ready ones take precedence.
+fn pod_addresses<'a>(service: &Service, pods: &[&'a Pod]) -> (Vec<(&'a Pod, PodAddress)>, bool) {
+    let all = publishes_not_ready(service);
     let families = service.spec.iter().flat_map(|spec| &spec.ip_families);
     let v6 = families
         .flatten()
         .next()
         .is_some_and(|first| first == "IPv6");
     let stays = |pod: &&&Pod| all || pod.metadata.deletion_timestamp.is_none();
-    let place = |pod: &&'a Pod| {
+    let pod_address = |pod: &&'a Pod| {
         let address = EndpointAddress {
             ip: addresses(pod, v6).into_iter().next()?,
             hostname: hostname(service, pod),
             node_name: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
-            target_ref: Some(target(pod)),
+            target_ref: Some(target_ref(pod)),
         };
         Some((*pod, (address, all || is_ready(pod))))
     };
-    let mut places: Vec<_> = pods.iter().filter(stays).filter_map(place).collect();
-    places.sort_by(|(_, (a, _)), (_, (b, _))| a.ip.cmp(&b.ip));
-    let too_many = places.len() > ROOM;
+    let mut pod_addresses: Vec<_> = pods.iter().filter(stays).filter_map(pod_address).collect();
+    pod_addresses.sort_by(|(_, (a, _)), (_, (b, _))| a.ip.cmp(&b.ip));
+    let too_many = pod_addresses.len() > MAX_ADDRESSES;
     if too_many {
-        places.sort_by_key(|(_, (_, ready))| !ready);
-        places.truncate(ROOM);
+        pod_addresses.sort_by_key(|(_, (_, ready))| !ready);
+        pod_addresses.truncate(MAX_ADDRESSES);
     }
-    (places, too_many)
+    (pod_addresses, too_many)
 }
 
-/// Ports that are at the same addresses are told together.
-fn subsets(service: &Service, places: &[(&Pod, Place)]) -> Vec<EndpointSubset> {
-    let mut by_port: Vec<(Option<EndpointPort>, Vec<&Place>)> = Vec::new();
+/// Ports with the same addresses share a subset.
+fn subsets(service: &Service, pod_addresses: &[(&Pod, PodAddress)]) -> Vec<EndpointSubset> {
+    let mut by_port: Vec<(Option<EndpointPort>, Vec<&PodAddress>)> = Vec::new();
     let portless = service
         .spec
         .as_ref()
         .is_none_or(|spec| spec.ports.as_ref().is_none_or(Vec::is_empty));
-    for (pod, place) in places {
+    for (pod, pod_address) in pod_addresses {
         let named = ports(service, pod).into_iter().map(|(port, number)| {
             Some(EndpointPort {
                 name: port.name.clone().filter(|name| !name.is_empty()),
@@ -96,24 +98,27 @@ fn subsets(service: &Service, places: &[(&Pod, Place)]) -> Vec<EndpointSubset> {
         });
         for port in named.chain(portless.then_some(None)) {
             match by_port.iter_mut().find(|(known, _)| *known == port) {
-                Some((_, places)) => places.push(place),
-                None => by_port.push((port, vec![place])),
+                Some((_, pod_addresses)) => pod_addresses.push(pod_address),
+                None => by_port.push((port, vec![pod_address])),
             }
         }
     }
-    let mut subsets: Vec<(Vec<EndpointPort>, Vec<&Place>)> = Vec::new();
-    for (port, places) in by_port {
-        match subsets.iter_mut().find(|(_, known)| *known == places) {
+    let mut subsets: Vec<(Vec<EndpointPort>, Vec<&PodAddress>)> = Vec::new();
+    for (port, pod_addresses) in by_port {
+        match subsets
+            .iter_mut()
+            .find(|(_, known)| *known == pod_addresses)
+        {
             Some((ports, _)) => ports.extend(port),
-            None => subsets.push((port.into_iter().collect(), places)),
+            None => subsets.push((port.into_iter().collect(), pod_addresses)),
         }
     }
     subsets.into_iter().map(subset).collect()
 }
 
-fn subset((ports, places): (Vec<EndpointPort>, Vec<&Place>)) -> EndpointSubset {
+fn subset((ports, pod_addresses): (Vec<EndpointPort>, Vec<&PodAddress>)) -> EndpointSubset {
     let of = |wanted: bool| {
-        let fit = places.iter().filter(|(_, ready)| *ready == wanted);
+        let fit = pod_addresses.iter().filter(|(_, ready)| *ready == wanted);
         let addresses: Vec<_> = fit.map(|(address, _)| address.clone()).collect();
         Some(addresses).filter(|addresses| !addresses.is_empty())
     };

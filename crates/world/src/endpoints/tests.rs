@@ -5,9 +5,9 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::decide::decide;
-use crate::stage::Stage;
+use crate::stage::TestCluster;
 
-const SOON: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 fn service() -> Value {
     json!({
@@ -34,12 +34,12 @@ fn at(ip: &str, ready: bool) -> Value {
     })
 }
 
-async fn stage() -> Stage {
-    Stage::open(|site| Ok(vec![super::service(site)?])).await
+async fn cluster() -> TestCluster {
+    TestCluster::start(|context| Ok(vec![super::component(context)?])).await
 }
 
 /// Ports, ready and other addresses of each subset.
-fn told(endpoints: &Endpoints) -> Vec<String> {
+fn summary(endpoints: &Endpoints) -> Vec<String> {
     let subsets = endpoints.subsets.iter().flatten().map(|subset| {
         let ports = subset.ports.iter().flatten();
         let ports: Vec<_> = ports.map(|port| port.port).collect();
@@ -54,9 +54,9 @@ fn told(endpoints: &Endpoints) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ports_at_the_same_addresses_are_told_together() {
-    let stage = stage().await;
-    stage.create::<Service>(service()).await;
+async fn ports_with_the_same_addresses_share_a_subset() {
+    let cluster = cluster().await;
+    cluster.create::<Service>(service()).await;
     let pods = [
         ("a", 8080, "10.1.0.1", true),
         ("b", 9090, "10.1.0.2", false),
@@ -64,20 +64,20 @@ async fn ports_at_the_same_addresses_are_told_together() {
         ("gone", 8080, "10.1.0.4", true),
     ];
     for (name, port, ip, ready) in pods {
-        stage.create::<Pod>(pod(name, port)).await;
-        stage.patch_status::<Pod>(name, at(ip, ready)).await;
+        cluster.create::<Pod>(pod(name, port)).await;
+        cluster.patch_status::<Pod>(name, at(ip, ready)).await;
     }
-    stage.delete::<Pod>("gone").await;
-    stage.pass(SOON).await;
-    let endpoints = stage.get::<Endpoints>("web").await;
+    cluster.delete::<Pod>("gone").await;
+    cluster.advance(SETTLE_TIME).await;
+    let endpoints = cluster.get::<Endpoints>("web").await;
     let expected = [
         "[8080] ready 1,3 others ",
         "[8081] ready 1,3 others 2",
         "[9090] ready  others 2",
     ];
-    let mut told = told(&endpoints);
-    told.sort();
-    assert_eq!(told, expected);
+    let mut summary = summary(&endpoints);
+    summary.sort();
+    assert_eq!(summary, expected);
     let labels = json!({
         "team": "blue",
         "endpoints.kubernetes.io/managed-by": "endpoint-controller",
@@ -87,51 +87,54 @@ async fn ports_at_the_same_addresses_are_told_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_say_what_they_were_last_written_for() {
-    let stage = stage().await;
-    stage.create::<Service>(service()).await;
-    stage.pass(SOON).await;
-    let trigger = async || {
-        let endpoints = stage.get::<Endpoints>("web").await;
-        let notes = endpoints.annotations();
-        notes
+async fn endpoints_are_annotated_with_their_trigger_time() {
+    let cluster = cluster().await;
+    cluster.create::<Service>(service()).await;
+    cluster.advance(SETTLE_TIME).await;
+    let trigger_time = async || {
+        let endpoints = cluster.get::<Endpoints>("web").await;
+        let annotations = endpoints.annotations();
+        annotations
             .get("endpoints.kubernetes.io/last-change-trigger-time")
             .cloned()
     };
-    let made = stage.get::<Service>("web").await.creation_timestamp();
-    assert_eq!(trigger().await, made.map(|made| made.0.to_string()));
-    stage.create::<Pod>(pod("a", 8080)).await;
+    let made = cluster.get::<Service>("web").await.creation_timestamp();
+    assert_eq!(trigger_time().await, made.map(|made| made.0.to_string()));
+    cluster.create::<Pod>(pod("a", 8080)).await;
     let mut ready = at("10.1.0.1", true);
     ready["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:00:07Z".into();
-    stage.patch_status::<Pod>("a", ready).await;
-    stage.pass(SOON).await;
-    assert_eq!(trigger().await.as_deref(), Some("2026-01-01T00:00:07Z"));
-    stage.delete::<Pod>("a").await;
-    stage.pass(SOON).await;
-    assert_eq!(trigger().await, None, "no pod became ready or unready");
+    cluster.patch_status::<Pod>("a", ready).await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(
+        trigger_time().await.as_deref(),
+        Some("2026-01-01T00:00:07Z")
+    );
+    cluster.delete::<Pod>("a").await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(trigger_time().await, None, "no pod became ready or unready");
 }
 
 #[tokio::test(start_paused = true)]
-async fn endpoints_come_and_go_with_their_service() {
-    let stage = stage().await;
-    stage.create::<Service>(service()).await;
+async fn endpoints_are_created_and_deleted_with_their_service() {
+    let cluster = cluster().await;
+    cluster.create::<Service>(service()).await;
     let own = json!({"metadata": {"name": "own"}});
-    stage.create::<Endpoints>(own).await;
-    stage.pass(SOON).await;
-    assert_eq!(stage.get::<Endpoints>("web").await.subsets, None);
-    stage.delete::<Endpoints>("web").await;
-    stage.pass(SOON).await;
-    stage.get::<Endpoints>("web").await;
-    stage.delete::<Service>("web").await;
-    stage.pass(SOON).await;
-    let left: Vec<Endpoints> = stage.list().await;
+    cluster.create::<Endpoints>(own).await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(cluster.get::<Endpoints>("web").await.subsets, None);
+    cluster.delete::<Endpoints>("web").await;
+    cluster.advance(SETTLE_TIME).await;
+    cluster.get::<Endpoints>("web").await;
+    cluster.delete::<Service>("web").await;
+    cluster.advance(SETTLE_TIME).await;
+    let left: Vec<Endpoints> = cluster.list().await;
     let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
     assert!(!left.contains(&"web".to_owned()));
-    assert!(left.contains(&"own".to_owned()), "written by somebody");
+    assert!(left.contains(&"own".to_owned()), "created by a user");
 }
 
 #[test]
-fn a_thousand_addresses_and_no_more() {
+fn endpoints_are_truncated_to_a_thousand_addresses() {
     let pods: Vec<Pod> = (0..1200)
         .map(|number| {
             let mut pod = pod(&format!("p{number}"), 8080);

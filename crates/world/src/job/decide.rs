@@ -1,4 +1,4 @@
-//! What a Job does next. Pure.
+//! The next step of a Job. Pure.
 
 use std::time::Duration;
 
@@ -11,39 +11,38 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::ResourceExt;
-use neap_kit::{event::Note, wiring::ECHO};
+use neap_kit::{builder::OWN_WRITE_TIMEOUT, event::EventDraft};
 
 use super::{
-    count::{Count, count, is_tracked},
-    pods::moves,
-    verdict::{Verdict, deadline, finished_at, say, totals, verdict},
+    count::{PodCounts, count, is_tracked},
+    pods::pod_changes,
+    result::{JobResult, deadline, finished_at, job_result, set_condition, totals},
 };
 use crate::workload::claim;
 
-/// What is known.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) job: &'a Job,
-    /// The pods of its namespace that are its own or nobody's.
+    /// The pods of its namespace that it controls, and the orphans.
     pub(super) pods: Vec<&'a Pod>,
-    /// In whole seconds, since the API keeps no fractions.
+    /// In whole seconds, since the API stores no fractions.
     pub(super) now: Timestamp,
 }
 
-/// What is to be done, in this order.
+/// The actions, executed in this order.
 #[derive(Debug, Default)]
 pub(super) struct Decision<'a> {
     pub(super) adopt: Vec<&'a Pod>,
     pub(super) release: Vec<&'a Pod>,
     pub(super) status: JobStatus,
-    pub(super) notes: Vec<Note>,
-    /// To lose their finalizers, once the status is written.
-    pub(super) free: Vec<&'a Pod>,
+    pub(super) events: Vec<EventDraft>,
+    /// Pods whose finalizers are removed once the status is written.
+    pub(super) untrack: Vec<&'a Pod>,
     pub(super) delete: Vec<&'a Pod>,
     pub(super) create: Vec<Pod>,
-    /// The Job itself goes.
+    /// Whether the Job itself is deleted.
     pub(super) remove: bool,
-    pub(super) again: Option<Duration>,
+    pub(super) requeue_after: Option<Duration>,
 }
 
 pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
@@ -65,27 +64,27 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     let mut own = claims.owned;
     own.extend(&claims.adopt);
     if let Some(over) = over {
-        return finished(spec, status, &own, over, now);
+        return finished_decision(spec, status, &own, over, now);
     }
     let mut decision = Decision {
         adopt: claims.adopt,
         release: claims.release,
         ..Decision::default()
     };
-    pause_or_resume(spec, &mut status, &mut decision.notes, now);
+    pause_or_resume(spec, &mut status, &mut decision.events, now);
     let count = count(spec, &own, &mut status);
-    decision.free.clone_from(&count.counted);
-    match verdict(spec, &status, &count, now) {
-        Some(verdict) => end(&verdict, &count, &mut status, &mut decision, now),
-        None if !leaving => go_on(job, spec, &count, &status, &mut decision, now),
+    decision.untrack.clone_from(&count.counted);
+    match job_result(spec, &status, &count, now) {
+        Some(job_result) => finish(&job_result, &count, &mut status, &mut decision, now),
+        None if !leaving => manage_pods(job, spec, &count, &status, &mut decision, now),
         None => {}
     }
     decision.status = status;
     decision
 }
 
-/// A Job that is over stays for as long as it asks to.
-fn finished<'a>(
+/// A finished Job remains until its TTL has passed.
+fn finished_decision<'a>(
     spec: &JobSpec,
     status: JobStatus,
     own: &[&'a Pod],
@@ -97,88 +96,97 @@ fn finished<'a>(
     let end = ttl.and_then(|ttl| Timestamp::from_second(over.as_second().saturating_add(ttl)).ok());
     let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
     let remove = left.is_some_and(|left| left.is_zero());
-    // It is seen until the watch says that it is gone, and asked to go once is enough.
+    // The Job stays in the cache until the watch reports its deletion; one delete is enough.
     Decision {
         status,
-        free: tracked.collect(),
+        untrack: tracked.collect(),
         remove,
-        again: if remove { Some(ECHO) } else { left },
+        requeue_after: if remove {
+            Some(OWN_WRITE_TIMEOUT)
+        } else {
+            left
+        },
         ..Decision::default()
     }
 }
 
-fn pause_or_resume(spec: &JobSpec, status: &mut JobStatus, notes: &mut Vec<Note>, now: Timestamp) {
+fn pause_or_resume(
+    spec: &JobSpec,
+    status: &mut JobStatus,
+    events: &mut Vec<EventDraft>,
+    now: Timestamp,
+) {
     if spec.suspend == Some(true) {
         status.start_time = None;
-        if say(
+        if set_condition(
             status,
             ("Suspended", true),
             ("JobSuspended", "Job suspended"),
             now,
         ) {
-            notes.push(Note::normal("Suspended", "Job suspended"));
+            events.push(EventDraft::normal("Suspended", "Job suspended"));
         }
         return;
     }
     let conditions = status.conditions.iter().flatten();
-    let known = conditions
+    let was_suspended = conditions
         .into_iter()
-        .any(|known| known.type_ == "Suspended");
-    if known
-        && say(
+        .any(|condition| condition.type_ == "Suspended");
+    if was_suspended
+        && set_condition(
             status,
             ("Suspended", false),
             ("JobResumed", "Job resumed"),
             now,
         )
     {
-        notes.push(Note::normal("Resumed", "Job resumed"));
+        events.push(EventDraft::normal("Resumed", "Job resumed"));
     }
     status.start_time.get_or_insert(Time(now));
 }
 
-/// Ends what still runs; when nothing does and all is counted, the Job is over.
-fn end<'a>(
-    verdict: &Verdict,
-    count: &Count<'a>,
+/// Deletes the pods that still run; once none does and all are counted, the Job is finished.
+fn finish<'a>(
+    job_result: &JobResult,
+    count: &PodCounts<'a>,
     status: &mut JobStatus,
     decision: &mut Decision<'a>,
     now: Timestamp,
 ) {
-    let (decided, over) = if verdict.well {
+    let (decided, over) = if job_result.succeeded {
         ("SuccessCriteriaMet", "Complete")
     } else {
         ("FailureTarget", "Failed")
     };
-    let why = (verdict.reason.as_str(), verdict.message.as_str());
-    say(status, (decided, true), why, now);
+    let why = (job_result.reason.as_str(), job_result.message.as_str());
+    set_condition(status, (decided, true), why, now);
     decision.delete.clone_from(&count.active);
-    if verdict.well {
-        // Whoever is no longer needed has not failed, and is not to be counted.
-        decision.free.extend(&count.active);
+    if job_result.succeeded {
+        // Pods that are no longer needed have not failed, and must not be counted.
+        decision.untrack.extend(&count.active);
     }
     let named = status.uncounted_terminated_pods.clone().unwrap_or_default();
     let all_counted = named.succeeded.is_none() && named.failed.is_none();
-    let quiet = count.active.is_empty() && count.terminating.is_empty();
-    if !(quiet && all_counted && count.counted.is_empty()) {
+    let idle = count.active.is_empty() && count.terminating.is_empty();
+    if !(idle && all_counted && count.counted.is_empty()) {
         return;
     }
-    say(status, (over, true), why, now);
-    if verdict.well {
+    set_condition(status, (over, true), why, now);
+    if job_result.succeeded {
         status.completion_time = Some(Time(now));
         decision
-            .notes
-            .push(Note::normal("Completed", "Job completed"));
+            .events
+            .push(EventDraft::normal("Completed", "Job completed"));
     } else {
-        let reason = told(&verdict.reason);
+        let reason = event_reason(&job_result.reason);
         decision
-            .notes
-            .push(Note::warning(reason, verdict.message.clone()));
+            .events
+            .push(EventDraft::warning(reason, job_result.message.clone()));
     }
 }
 
-/// The reasons that are part of the API.
-fn told(reason: &str) -> &'static str {
+/// The Event reason of a failure: the reasons of the API, or `Failed`.
+fn event_reason(reason: &str) -> &'static str {
     const KNOWN: [&str; 5] = [
         "BackoffLimitExceeded",
         "DeadlineExceeded",
@@ -190,27 +198,29 @@ fn told(reason: &str) -> &'static str {
     known.unwrap_or("Failed")
 }
 
-fn go_on<'a>(
+fn manage_pods<'a>(
     job: &Job,
     spec: &JobSpec,
-    count: &Count<'a>,
+    count: &PodCounts<'a>,
     status: &JobStatus,
     decision: &mut Decision<'a>,
     now: Timestamp,
 ) {
     let late = deadline(spec, status).map(|end| Duration::try_from(end.duration_since(now)));
-    decision.again = late.and_then(Result::ok);
+    decision.requeue_after = late.and_then(Result::ok);
     if spec.suspend == Some(true) {
-        // Whoever is sent away has not failed, and is not to be counted.
-        decision.free.extend(&count.active);
+        // Pods deleted by suspension have not failed, and must not be counted.
+        decision.untrack.extend(&count.active);
         decision.delete.clone_from(&count.active);
         return;
     }
     let (succeeded, _) = totals(status);
-    let moves = moves(job, spec, count, succeeded, now);
-    decision.free.extend(&moves.delete);
-    decision.delete = moves.delete;
-    decision.create = moves.create;
-    let again = [decision.again, moves.again].into_iter().flatten();
-    decision.again = again.min();
+    let pod_changes = pod_changes(job, spec, count, succeeded, now);
+    decision.untrack.extend(&pod_changes.delete);
+    decision.delete = pod_changes.delete;
+    decision.create = pod_changes.create;
+    let requeue_after = [decision.requeue_after, pod_changes.requeue_after]
+        .into_iter()
+        .flatten();
+    decision.requeue_after = requeue_after.min();
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 pub(super) type Indexes = BTreeSet<i32>;
 
-/// What a status says; nothing beyond `completions`.
+/// Parses the indexes of a status below `completions`.
 pub(super) fn parse(text: &str, completions: i32) -> Indexes {
     let ranges = text.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -14,7 +14,7 @@ pub(super) fn parse(text: &str, completions: i32) -> Indexes {
     ranges.flatten().collect()
 }
 
-/// The same as text. Two neighbours are written with a comma, three or more as a range.
+/// Formats indexes for a status. Two neighbours are written with a comma, three or more as a range.
 pub(super) fn format(indexes: &Indexes) -> String {
     let mut ranges: Vec<(i32, i32)> = Vec::new();
     for &index in indexes {

@@ -1,4 +1,4 @@
-//! Which pods a Job makes and which it ends.
+//! Which pods a Job creates and deletes.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,31 +9,34 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 
-use super::count::{Count, FAILURES, INDEX, TRACKING, failures, index_of, is_indexed};
-use crate::workload::{from_template, is_ready, owned_by, phase, suffix, whole};
+use super::count::{
+    COMPLETION_INDEX, INDEX_FAILURE_COUNT, PodCounts, TRACKING_FINALIZER, failures, index_of,
+    is_indexed,
+};
+use crate::workload::{from_template, is_ready, owned_by, phase, suffix, to_i32};
 
-const FIRST_WAIT: u64 = 10;
-const LONGEST_WAIT: u64 = 360;
-/// At most so many pods are made in one pass.
-const BURST: usize = 500;
+const INITIAL_BACKOFF_SECONDS: u64 = 10;
+const MAX_BACKOFF_SECONDS: u64 = 360;
+/// The maximum number of pods created in one reconcile.
+const BURST_PODS: usize = 500;
 
-/// Pods to be made and ended, and when more may be.
+/// Pods to create and delete, and the time until the backoff ends.
 #[derive(Debug, Default)]
-pub(super) struct Moves<'a> {
+pub(super) struct PodChanges<'a> {
     pub(super) create: Vec<Pod>,
     pub(super) delete: Vec<&'a Pod>,
-    pub(super) again: Option<Duration>,
+    pub(super) requeue_after: Option<Duration>,
 }
 
-pub(super) fn moves<'a>(
+pub(super) fn pod_changes<'a>(
     job: &Job,
     spec: &JobSpec,
-    count: &Count<'a>,
+    count: &PodCounts<'a>,
     succeeded: i32,
     now: Timestamp,
-) -> Moves<'a> {
+) -> PodChanges<'a> {
     let parallel = spec.parallelism.unwrap_or(1);
-    let active = whole(count.active.len());
+    let active = to_i32(count.active.len());
     let wanted = match spec.completions {
         None if succeeded > 0 => active,
         None => parallel,
@@ -42,33 +45,33 @@ pub(super) fn moves<'a>(
     let surplus = surplus(spec, count, usize::try_from(active - wanted).unwrap_or(0));
     let waits = spec.pod_replacement_policy.as_deref() == Some("Failed");
     let coming = if waits {
-        whole(count.terminating.len())
+        to_i32(count.terminating.len())
     } else {
         0
     };
-    let stay = active - whole(surplus.len());
+    let stay = active - to_i32(surplus.len());
     let missing = usize::try_from(wanted - stay - coming)
         .unwrap_or(0)
-        .min(BURST);
-    let mut moves = Moves {
+        .min(BURST_PODS);
+    let mut pod_changes = PodChanges {
         delete: surplus,
-        ..Moves::default()
+        ..PodChanges::default()
     };
     if missing == 0 {
-        return moves;
+        return pod_changes;
     }
     if is_indexed(spec) {
-        parts(job, spec, count, missing, now, &mut moves);
-    } else if let Some(left) = wait(&count.failures, &count.successes, now) {
-        moves.again = Some(left);
+        indexed_pods(job, spec, count, missing, now, &mut pod_changes);
+    } else if let Some(left) = remaining_backoff(&count.failures, &count.successes, now) {
+        pod_changes.requeue_after = Some(left);
     } else {
-        moves.create = free_pods(job, spec, count, None, 0).take(missing).collect();
+        pod_changes.create = free_pods(job, spec, count, None, 0).take(missing).collect();
     }
-    moves
+    pod_changes
 }
 
-/// Those that are of no use, and as many more as are too many: the least far first.
-fn surplus<'a>(spec: &JobSpec, count: &Count<'a>, too_many: usize) -> Vec<&'a Pod> {
+/// Pods without an open index, and as many more as exceed `wanted`: the least advanced first.
+fn surplus<'a>(spec: &JobSpec, count: &PodCounts<'a>, too_many: usize) -> Vec<&'a Pod> {
     let mut pods = count.active.clone();
     pods.sort_by_cached_key(|pod| {
         let born = pod.creation_timestamp().map(|time| time.0);
@@ -86,7 +89,7 @@ fn surplus<'a>(spec: &JobSpec, count: &Count<'a>, too_many: usize) -> Vec<&'a Po
             let index = index_of(pod).filter(|index| Some(*index) < spec.completions);
             index.is_some_and(|index| done.insert(index))
         };
-        // The one that is farthest keeps its part.
+        // The most advanced pod of an index keeps it.
         pods.reverse();
         let (keep, mut go): (Vec<_>, Vec<_>) = pods.into_iter().partition(&mut of_use);
         useless = go.len();
@@ -97,14 +100,15 @@ fn surplus<'a>(spec: &JobSpec, count: &Count<'a>, too_many: usize) -> Vec<&'a Po
     pods
 }
 
-/// The first parts that are neither done nor under way nor waiting after a failure.
-fn parts(
+/// Plans pods for the first indexes that are neither done nor active nor in backoff after a
+/// failure.
+fn indexed_pods(
     job: &Job,
     spec: &JobSpec,
-    count: &Count<'_>,
+    count: &PodCounts<'_>,
     missing: usize,
     now: Timestamp,
-    moves: &mut Moves<'_>,
+    pod_changes: &mut PodChanges<'_>,
 ) {
     let waits = spec.pod_replacement_policy.as_deref() == Some("Failed");
     let going = count.terminating.iter().filter(|_| waits);
@@ -118,18 +122,22 @@ fn parts(
         count.completed.contains(index) || count.failed.contains(index) || busy.contains(index)
     };
     let limited = spec.backoff_limit_per_index.is_some();
-    if !limited && let Some(left) = wait(&count.failures, &count.successes, now) {
-        moves.again = Some(left);
+    if !limited && let Some(left) = remaining_backoff(&count.failures, &count.successes, now) {
+        pod_changes.requeue_after = Some(left);
         return;
     }
     for index in (0..spec.completions.unwrap_or(0)).filter(|index| !over(index)) {
-        if moves.create.len() == missing {
+        if pod_changes.create.len() == missing {
             return;
         }
         let of_part = |pod: &&&Pod| index_of(pod) == Some(index);
         let failed: Vec<&Pod> = count.failures.iter().filter(of_part).copied().collect();
-        if limited && let Some(left) = wait(&failed, &[], now) {
-            moves.again = Some(moves.again.map_or(left, |soonest| soonest.min(left)));
+        if limited && let Some(left) = remaining_backoff(&failed, &[], now) {
+            pod_changes.requeue_after = Some(
+                pod_changes
+                    .requeue_after
+                    .map_or(left, |soonest| soonest.min(left)),
+            );
             continue;
         }
         let before = failed
@@ -138,25 +146,29 @@ fn parts(
             .max()
             .unwrap_or(0);
         let made = free_pods(job, spec, count, Some(index), before).next();
-        moves.create.extend(made);
+        pod_changes.create.extend(made);
     }
 }
 
-/// How long nothing is to be made yet: ten seconds after a failure and twice as long after each
-/// that follows without a success.
-pub(super) fn wait(failures: &[&Pod], successes: &[&Pod], now: Timestamp) -> Option<Duration> {
+/// The remaining backoff: ten seconds after a failure, doubled for each further failure without a
+/// success.
+pub(super) fn remaining_backoff(
+    failures: &[&Pod],
+    successes: &[&Pod],
+    now: Timestamp,
+) -> Option<Duration> {
     let well = successes.iter().filter_map(|pod| ended_at(pod)).max();
     let failed = failures.iter().filter_map(|pod| ended_at(pod));
     let since: Vec<_> = failed.filter(|&at| Some(at) > well).collect();
     let last = since.iter().max()?.as_second();
     let doublings = u32::try_from(since.len() - 1).unwrap_or(u32::MAX).min(16);
-    let pause = (FIRST_WAIT << doublings).min(LONGEST_WAIT);
+    let pause = (INITIAL_BACKOFF_SECONDS << doublings).min(MAX_BACKOFF_SECONDS);
     let end = Timestamp::from_second(last.saturating_add_unsigned(pause)).ok()?;
     let left = Duration::try_from(end.duration_since(now)).ok()?;
     Some(left).filter(|left| !left.is_zero())
 }
 
-/// When the last of its containers ended, or it was told to go.
+/// The time at which the last of its containers ended, or the pod was deleted.
 fn ended_at(pod: &Pod) -> Option<Timestamp> {
     let status = pod.status.as_ref();
     let statuses = status
@@ -166,16 +178,16 @@ fn ended_at(pod: &Pod) -> Option<Timestamp> {
         let ended = container.state.as_ref()?.terminated.as_ref()?;
         ended.finished_at.as_ref().map(|time| time.0)
     });
-    let told = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let deleted_at = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let born = pod.creation_timestamp().map(|time| time.0);
-    ends.max().or(told).or(born)
+    ends.max().or(deleted_at).or(born)
 }
 
-/// Pods for a part, under the names that are not taken: as many as could be wanted.
+/// Pods for an index, under free names: as many as could be needed.
 fn free_pods(
     job: &Job,
     spec: &JobSpec,
-    count: &Count<'_>,
+    count: &PodCounts<'_>,
     index: Option<i32>,
     failures: i32,
 ) -> impl Iterator<Item = Pod> {
@@ -187,8 +199,8 @@ fn free_pods(
     ];
     let known = lists.into_iter().flatten();
     let taken: BTreeSet<_> = known.map(|pod| pod.name_any()).collect();
-    let tries = taken.len() + 2 * BURST;
-    let parts = (0..tries).map(move |number| Part {
+    let tries = taken.len() + 2 * BURST_PODS;
+    let parts = (0..tries).map(move |number| NewPod {
         index,
         failures,
         number,
@@ -198,14 +210,14 @@ fn free_pods(
         .filter(move |pod| !taken.contains(&pod.name_any()))
 }
 
-/// What a pod is for.
-struct Part {
+/// The index and name number of a new pod.
+struct NewPod {
     index: Option<i32>,
     failures: i32,
     number: usize,
 }
 
-fn pod(job: &Job, spec: &JobSpec, part: &Part) -> Option<Pod> {
+fn pod(job: &Job, spec: &JobSpec, part: &NewPod) -> Option<Pod> {
     let uid = job.uid()?;
     let number = part.number.to_string();
     let base = match part.index {
@@ -217,27 +229,31 @@ fn pod(job: &Job, spec: &JobSpec, part: &Part) -> Option<Pod> {
     let namespace = job.namespace().unwrap_or_default();
     let mut pod = from_template(&spec.template, &namespace, name, owned_by(job)?);
     pod.metadata.generate_name = Some(format!("{base}-"));
-    pod.finalizers_mut().push(TRACKING.to_owned());
+    pod.finalizers_mut().push(TRACKING_FINALIZER.to_owned());
     let Some(index) = part.index else {
         return Some(pod);
     };
-    pod.labels_mut().insert(INDEX.to_owned(), index.to_string());
+    pod.labels_mut()
+        .insert(COMPLETION_INDEX.to_owned(), index.to_string());
     pod.annotations_mut()
-        .insert(INDEX.to_owned(), index.to_string());
+        .insert(COMPLETION_INDEX.to_owned(), index.to_string());
     if spec.backoff_limit_per_index.is_some() {
         let failures = part.failures.to_string();
-        pod.annotations_mut().insert(FAILURES.to_owned(), failures);
+        pod.annotations_mut()
+            .insert(INDEX_FAILURE_COUNT.to_owned(), failures);
     }
     if let Some(spec) = &mut pod.spec {
         spec.hostname = Some(base.chars().take(63).collect());
         let first = spec.init_containers.iter_mut().flatten();
-        first.chain(&mut spec.containers).for_each(tell_index);
+        first
+            .chain(&mut spec.containers)
+            .for_each(set_index_variable);
     }
     Some(pod)
 }
 
-/// Lets the container know its part, unless it is told otherwise.
-fn tell_index(container: &mut Container) {
+/// Sets the environment variable with the index, unless the container defines it.
+fn set_index_variable(container: &mut Container) {
     const NAME: &str = "JOB_COMPLETION_INDEX";
     let env = container.env.get_or_insert_default();
     if env.iter().any(|known| known.name == NAME) {
@@ -245,7 +261,7 @@ fn tell_index(container: &mut Container) {
     }
     let field = ObjectFieldSelector {
         api_version: Some("v1".to_owned()),
-        field_path: format!("metadata.labels['{INDEX}']"),
+        field_path: format!("metadata.labels['{COMPLETION_INDEX}']"),
     };
     env.push(EnvVar {
         name: NAME.to_owned(),

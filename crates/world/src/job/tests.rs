@@ -1,4 +1,4 @@
-mod rules;
+mod decisions;
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
 use super::decide::{Facts, decide};
-use neap_kit::wiring::ECHO;
+use neap_kit::builder::OWN_WRITE_TIMEOUT;
 
-use crate::stage::{Fate, Kubelet, Stage, fields};
+use crate::stage::{Kubelet, PodBehavior, TestCluster, fields};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A Job whose pods have this fate.
-fn job(name: &str, fate: &str, spec: Value) -> Value {
+/// A Job whose pods behave as the label says.
+fn job(name: &str, behavior: &str, spec: Value) -> Value {
     let containers = json!([{"name": "main", "image": "app"}]);
     let mut job = json!({
         "metadata": {"name": name},
         "spec": {"template": {
-            "metadata": {"labels": {"fate": fate}},
+            "metadata": {"labels": {"behavior": behavior}},
             "spec": {"restartPolicy": "Never", "containers": containers},
         }},
     });
@@ -31,17 +31,17 @@ fn job(name: &str, fate: &str, spec: Value) -> Value {
     job
 }
 
-async fn stage() -> Stage {
-    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
+async fn cluster() -> TestCluster {
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context)?])).await;
     let kubelet = Kubelet::default()
-        .fate("good", Fate::Ends(0, 5 * SECOND))
-        .fate("bad", Fate::Ends(3, 5 * SECOND))
-        .fate("long", Fate::Unready);
-    stage.with(kubelet)
+        .behavior("good", PodBehavior::Ends(0, 5 * SECOND))
+        .behavior("bad", PodBehavior::Ends(3, 5 * SECOND))
+        .behavior("long", PodBehavior::Unready);
+    cluster.with_kubelet(kubelet)
 }
 
-async fn status(stage: &Stage, name: &str) -> JobStatus {
-    stage.get::<Job>(name).await.status.unwrap()
+async fn status(cluster: &TestCluster, name: &str) -> JobStatus {
+    cluster.get::<Job>(name).await.status.unwrap()
 }
 
 /// Conditions as `type=status reason`.
@@ -54,8 +54,8 @@ fn conditions(status: &JobStatus) -> Vec<String> {
     .collect()
 }
 
-async fn events(stage: &Stage, reason: &str) -> Vec<String> {
-    let events: Vec<Event> = stage.list().await;
+async fn events(cluster: &TestCluster, reason: &str) -> Vec<String> {
+    let events: Vec<Event> = cluster.list().await;
     let about = events
         .into_iter()
         .filter(|event| event.reason.as_deref() == Some(reason));
@@ -64,18 +64,18 @@ async fn events(stage: &Stage, reason: &str) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_is_complete_when_enough_pods_succeeded() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     let spec = json!({"completions": 5, "parallelism": 2});
-    stage.create::<Job>(job("sum", "good", spec)).await;
-    stage.pass(2 * SECOND).await;
-    let running = status(&stage, "sum").await;
+    cluster.create::<Job>(job("sum", "good", spec)).await;
+    cluster.advance(2 * SECOND).await;
+    let running = status(&cluster, "sum").await;
     assert_eq!((running.active, running.ready), (Some(2), Some(2)));
-    for pod in stage.list::<Pod>().await {
+    for pod in cluster.list::<Pod>().await {
         assert_eq!(pod.metadata.generate_name.as_deref(), Some("sum-"));
         assert_eq!(pod.finalizers(), ["batch.kubernetes.io/job-tracking"]);
     }
-    stage.pass(MINUTE).await;
-    let done = status(&stage, "sum").await;
+    cluster.advance(MINUTE).await;
+    let done = status(&cluster, "sum").await;
     let expected = [
         "SuccessCriteriaMet=True CompletionsReached",
         "Complete=True CompletionsReached",
@@ -87,21 +87,21 @@ async fn a_job_is_complete_when_enough_pods_succeeded() {
         "conditions": done.conditions,
     });
     assert_eq!(json!(done), numbers);
-    let pods: Vec<Pod> = stage.list().await;
+    let pods: Vec<Pod> = cluster.list().await;
     assert_eq!(pods.len(), 5);
     assert!(pods.iter().all(|pod| pod.finalizers().is_empty()));
-    assert_eq!(events(&stage, "Completed").await, ["Job completed"]);
-    assert_eq!(events(&stage, "SuccessfulCreate").await.len(), 5);
+    assert_eq!(events(&cluster, "Completed").await, ["Job completed"]);
+    assert_eq!(events(&cluster, "SuccessfulCreate").await.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_fail_are_replaced_ever_more_slowly_until_it_is_enough() {
-    let stage = stage().await;
+async fn failed_pods_are_replaced_with_backoff_up_to_the_limit() {
+    let cluster = cluster().await;
     let spec = json!({"backoffLimit": 2});
-    stage.create::<Job>(job("sum", "bad", spec)).await;
+    cluster.create::<Job>(job("sum", "bad", spec)).await;
     let made = async |after: Duration| {
-        stage.pass(after).await;
-        stage.list::<Pod>().await.len()
+        cluster.advance(after).await;
+        cluster.list::<Pod>().await.len()
     };
     // Each runs for 5 s; then 10 s and 20 s pass.
     assert_eq!(made(14 * SECOND).await, 1);
@@ -109,7 +109,7 @@ async fn pods_that_fail_are_replaced_ever_more_slowly_until_it_is_enough() {
     assert_eq!(made(20 * SECOND).await, 2);
     assert_eq!(made(5 * SECOND).await, 3);
     assert_eq!(made(60 * MINUTE).await, 3);
-    let failed = status(&stage, "sum").await;
+    let failed = status(&cluster, "sum").await;
     let expected = [
         "FailureTarget=True BackoffLimitExceeded",
         "Failed=True BackoffLimitExceeded",
@@ -117,19 +117,19 @@ async fn pods_that_fail_are_replaced_ever_more_slowly_until_it_is_enough() {
     assert_eq!(conditions(&failed), expected);
     assert_eq!((failed.failed, failed.completion_time), (Some(3), None));
     let message = "Job has reached the specified backoff limit";
-    assert_eq!(events(&stage, "BackoffLimitExceeded").await, [message]);
+    assert_eq!(events(&cluster, "BackoffLimitExceeded").await, [message]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_index_is_done_once_and_knows_itself() {
-    let stage = stage().await;
+async fn every_index_is_completed_once_and_is_in_the_environment() {
+    let cluster = cluster().await;
     let spec = json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed"});
-    stage.create::<Job>(job("map", "good", spec)).await;
-    stage.pass(MINUTE).await;
-    let done = status(&stage, "map").await;
+    cluster.create::<Job>(job("map", "good", spec)).await;
+    cluster.advance(MINUTE).await;
+    let done = status(&cluster, "map").await;
     assert_eq!(done.completed_indexes.as_deref(), Some("0-3"));
     assert_eq!((done.succeeded, done.failed_indexes), (Some(4), None));
-    let pods: Vec<Pod> = stage.list().await;
+    let pods: Vec<Pod> = cluster.list().await;
     assert_eq!(pods.len(), 4);
     for pod in &pods {
         let index = &pod.annotations()["batch.kubernetes.io/job-completion-index"];
@@ -146,12 +146,12 @@ async fn every_index_is_done_once_and_knows_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_may_fail_for_itself() {
-    let stage = stage().await;
+async fn indexes_fail_by_their_own_backoff_limit() {
+    let cluster = cluster().await;
     let spec = json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1});
-    stage.create::<Job>(job("map", "bad", spec)).await;
-    stage.pass(10 * MINUTE).await;
-    let failed = status(&stage, "map").await;
+    cluster.create::<Job>(job("map", "bad", spec)).await;
+    cluster.advance(10 * MINUTE).await;
+    let failed = status(&cluster, "map").await;
     let expected = [
         "FailureTarget=True FailedIndexes",
         "Failed=True FailedIndexes",
@@ -160,7 +160,7 @@ async fn an_index_may_fail_for_itself() {
     assert_eq!(failed.failed_indexes.as_deref(), Some("0,1"));
     assert_eq!(failed.failed, Some(4));
     let count = "batch.kubernetes.io/job-index-failure-count";
-    let pods: Vec<Pod> = stage.list().await;
+    let pods: Vec<Pod> = cluster.list().await;
     let mut counts: Vec<_> = pods
         .iter()
         .map(|pod| pod.annotations()[count].clone())
@@ -170,28 +170,30 @@ async fn an_index_may_fail_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_enough_is_said_by_the_job_and_the_rest_has_not_failed() {
-    let stage = stage().await;
+async fn a_success_policy_ends_a_job_and_other_pods_have_not_failed() {
+    let cluster = cluster().await;
     let policy = json!({"rules": [{"succeededIndexes": "1-2", "succeededCount": 1}]});
     let spec = json!({"completions": 4, "parallelism": 4, "completionMode": "Indexed", "successPolicy": policy});
-    stage.create::<Job>(job("map", "long", spec)).await;
-    stage.pass(SECOND).await;
-    let pods: Vec<Pod> = stage.list().await;
+    cluster.create::<Job>(job("map", "long", spec)).await;
+    cluster.advance(SECOND).await;
+    let pods: Vec<Pod> = cluster.list().await;
     let of = |index: &str| {
         let has = |pod: &&Pod| pod.labels()["batch.kubernetes.io/job-completion-index"] == index;
         pods.iter().find(has).unwrap().name_any()
     };
     let succeeded = json!({"phase": "Succeeded"});
-    stage.patch_status::<Pod>(&of("0"), succeeded.clone()).await;
-    stage.pass(MINUTE).await;
+    cluster
+        .patch_status::<Pod>(&of("0"), succeeded.clone())
+        .await;
+    cluster.advance(MINUTE).await;
     assert_eq!(
-        status(&stage, "map").await.active,
+        status(&cluster, "map").await.active,
         Some(3),
         "not yet enough"
     );
-    stage.patch_status::<Pod>(&of("2"), succeeded).await;
-    stage.pass(MINUTE).await;
-    let done = status(&stage, "map").await;
+    cluster.patch_status::<Pod>(&of("2"), succeeded).await;
+    cluster.advance(MINUTE).await;
+    let done = status(&cluster, "map").await;
     let expected = [
         "SuccessCriteriaMet=True SuccessPolicy",
         "Complete=True SuccessPolicy",
@@ -199,66 +201,66 @@ async fn what_is_enough_is_said_by_the_job_and_the_rest_has_not_failed() {
     assert_eq!(conditions(&done), expected);
     assert_eq!(done.completed_indexes.as_deref(), Some("0,2"));
     assert_eq!((done.succeeded, done.failed), (Some(2), None));
-    assert_eq!(stage.list::<Pod>().await.len(), 2);
+    assert_eq!(cluster.list::<Pod>().await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_ends_a_job_and_its_pods() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     let spec = json!({"activeDeadlineSeconds": 300});
-    stage.create::<Job>(job("slow", "long", spec)).await;
-    stage.pass(4 * MINUTE).await;
-    assert_eq!(status(&stage, "slow").await.active, Some(1));
-    stage.pass(2 * MINUTE).await;
-    let failed = status(&stage, "slow").await;
+    cluster.create::<Job>(job("slow", "long", spec)).await;
+    cluster.advance(4 * MINUTE).await;
+    assert_eq!(status(&cluster, "slow").await.active, Some(1));
+    cluster.advance(2 * MINUTE).await;
+    let failed = status(&cluster, "slow").await;
     let expected = [
         "FailureTarget=True DeadlineExceeded",
         "Failed=True DeadlineExceeded",
     ];
     assert_eq!(conditions(&failed), expected);
     assert_eq!((failed.active, failed.failed), (None, Some(1)));
-    assert_eq!(stage.list::<Pod>().await.len(), 0);
+    assert_eq!(cluster.list::<Pod>().await.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_rests_while_it_is_suspended() {
-    let stage = stage().await;
-    stage.create::<Job>(job("nap", "long", json!({}))).await;
-    stage.pass(SECOND).await;
+async fn a_suspended_job_has_no_pods() {
+    let cluster = cluster().await;
+    cluster.create::<Job>(job("nap", "long", json!({}))).await;
+    cluster.advance(SECOND).await;
     let suspend = |so: bool| json!({"spec": {"suspend": so}});
-    stage.patch::<Job>("nap", suspend(true)).await;
-    stage.pass(MINUTE).await;
-    let resting = status(&stage, "nap").await;
+    cluster.patch::<Job>("nap", suspend(true)).await;
+    cluster.advance(MINUTE).await;
+    let resting = status(&cluster, "nap").await;
     assert_eq!(conditions(&resting), ["Suspended=True JobSuspended"]);
     assert_eq!(
         (resting.active, resting.failed, &resting.start_time),
         (None, None, &None)
     );
-    assert_eq!(stage.list::<Pod>().await.len(), 0);
+    assert_eq!(cluster.list::<Pod>().await.len(), 0);
 
-    stage.patch::<Job>("nap", suspend(false)).await;
-    stage.pass(MINUTE).await;
-    let working = status(&stage, "nap").await;
+    cluster.patch::<Job>("nap", suspend(false)).await;
+    cluster.advance(MINUTE).await;
+    let working = status(&cluster, "nap").await;
     assert_eq!(conditions(&working), ["Suspended=False JobResumed"]);
     assert_eq!((working.active, working.failed), (Some(1), None));
     assert!(working.start_time.is_some());
-    assert_eq!(events(&stage, "Suspended").await, ["Job suspended"]);
-    assert_eq!(events(&stage, "Resumed").await, ["Job resumed"]);
+    assert_eq!(events(&cluster, "Suspended").await, ["Job suspended"]);
+    assert_eq!(events(&cluster, "Resumed").await, ["Job resumed"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_over_goes_when_its_time_is_up() {
-    let stage = stage().await;
+async fn a_finished_job_is_deleted_after_its_ttl() {
+    let cluster = cluster().await;
     let spec = json!({"ttlSecondsAfterFinished": 600});
-    stage.create::<Job>(job("sum", "good", spec)).await;
-    stage.pass(9 * MINUTE).await;
-    assert_eq!(stage.list::<Job>().await.len(), 1);
-    stage.pass(2 * MINUTE).await;
-    assert_eq!(stage.list::<Job>().await.len(), 0);
+    cluster.create::<Job>(job("sum", "good", spec)).await;
+    cluster.advance(9 * MINUTE).await;
+    assert_eq!(cluster.list::<Job>().await.len(), 1);
+    cluster.advance(2 * MINUTE).await;
+    assert_eq!(cluster.list::<Job>().await.len(), 0);
 }
 
 #[test]
-fn a_job_whose_time_is_up_is_not_asked_to_go_over_and_over() {
+fn a_job_past_its_ttl_is_not_deleted_repeatedly() {
     let mut over = job(
         "sum",
         "good",
@@ -268,11 +270,11 @@ fn a_job_whose_time_is_up_is_not_asked_to_go_over_and_over() {
     let condition = json!({"type": "Complete", "status": "True", "lastTransitionTime": moment});
     over["status"] = json!({"conditions": [condition]});
     let over: Job = serde_json::from_value(over).unwrap();
-    for (now, remove, again) in [
+    for (now, remove, requeue_after) in [
         ("2026-01-01T00:00:58Z", false, 2 * SECOND),
-        // The watch has not said yet that it is gone.
-        ("2026-01-01T00:01:00Z", true, ECHO),
-        ("2026-01-01T00:01:05Z", true, ECHO),
+        // The watch has not reported the deletion yet.
+        ("2026-01-01T00:01:00Z", true, OWN_WRITE_TIMEOUT),
+        ("2026-01-01T00:01:05Z", true, OWN_WRITE_TIMEOUT),
     ] {
         let facts = Facts {
             job: &over,
@@ -280,55 +282,58 @@ fn a_job_whose_time_is_up_is_not_asked_to_go_over_and_over() {
             now: now.parse().unwrap(),
         };
         let decision = decide(&facts);
-        assert_eq!((decision.remove, decision.again), (remove, Some(again)));
+        assert_eq!(
+            (decision.remove, decision.requeue_after),
+            (remove, Some(requeue_after))
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn fewer_at_once_sends_pods_away_without_counting_them() {
-    let stage = stage().await;
+async fn lower_parallelism_deletes_pods_without_counting_them() {
+    let cluster = cluster().await;
     let spec = json!({"completions": 4, "parallelism": 4});
-    stage.create::<Job>(job("sum", "long", spec)).await;
-    stage.pass(SECOND).await;
-    stage
+    cluster.create::<Job>(job("sum", "long", spec)).await;
+    cluster.advance(SECOND).await;
+    cluster
         .patch::<Job>("sum", json!({"spec": {"parallelism": 1}}))
         .await;
-    stage.pass(MINUTE).await;
-    let fewer = status(&stage, "sum").await;
+    cluster.advance(MINUTE).await;
+    let fewer = status(&cluster, "sum").await;
     assert_eq!((fewer.active, fewer.failed), (Some(1), None));
-    assert_eq!(stage.list::<Pod>().await.len(), 1);
+    assert_eq!(cluster.list::<Pod>().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_job_that_is_gone_are_not_kept() {
-    let stage = stage().await;
-    stage.create::<Job>(job("sum", "long", json!({}))).await;
-    stage.pass(SECOND).await;
-    stage.delete::<Job>("sum").await;
-    stage.pass(MINUTE).await;
-    // A Job that is deleted without a word leaves its pods behind.
-    let pods: Vec<Pod> = stage.list().await;
+async fn pods_of_a_deleted_job_lose_their_finalizers() {
+    let cluster = cluster().await;
+    cluster.create::<Job>(job("sum", "long", json!({}))).await;
+    cluster.advance(SECOND).await;
+    cluster.delete::<Job>("sum").await;
+    cluster.advance(MINUTE).await;
+    // A Job that is deleted without a propagation policy leaves its pods behind.
+    let pods: Vec<Pod> = cluster.list().await;
     assert!(pods.iter().all(|pod| pod.finalizers().is_empty()));
 
-    stage.create::<Job>(job("next", "long", json!({}))).await;
-    stage.pass(SECOND).await;
-    let jobs: Api<Job> = stage.api();
+    cluster.create::<Job>(job("next", "long", json!({}))).await;
+    cluster.advance(SECOND).await;
+    let jobs: Api<Job> = cluster.api();
     jobs.delete("next", &DeleteParams::background())
         .await
         .unwrap();
-    stage.pass(MINUTE).await;
-    assert_eq!(stage.list::<Pod>().await.len(), pods.len());
+    cluster.advance(MINUTE).await;
+    assert_eq!(cluster.list::<Pod>().await.len(), pods.len());
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_controllers_at_once_do_the_work_of_one() {
-    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
-    let kubelet = Kubelet::default().fate("good", Fate::Ends(0, 5 * SECOND));
-    let stage = Stage::open(services).await.with(kubelet);
+    let components = |context: &_| Ok(vec![super::component(context)?, super::component(context)?]);
+    let kubelet = Kubelet::default().behavior("good", PodBehavior::Ends(0, 5 * SECOND));
+    let cluster = TestCluster::start(components).await.with_kubelet(kubelet);
     let spec = json!({"completions": 20, "parallelism": 7});
-    stage.create::<Job>(job("sum", "good", spec)).await;
-    stage.pass(10 * MINUTE).await;
-    let done = status(&stage, "sum").await;
+    cluster.create::<Job>(job("sum", "good", spec)).await;
+    cluster.advance(10 * MINUTE).await;
+    let done = status(&cluster, "sum").await;
     assert_eq!((done.succeeded, done.failed), (Some(20), None));
-    assert_eq!(stage.list::<Pod>().await.len(), 20);
+    assert_eq!(cluster.list::<Pod>().await.len(), 20);
 }

@@ -1,7 +1,6 @@
-//! The way to containers that run here, for whoever may ask: what they print, commands beside them,
-//! and what they use.
+//! Access to running containers: logs, exec, ports, and usage.
 //!
-//! Plain values; who may use them and how they travel is the business of an API server.
+//! Plain values; authorization and transport are up to the API server.
 
 mod log;
 mod usage;
@@ -9,73 +8,73 @@ mod usage;
 use crate::node::process::Streams;
 
 pub use self::log::{LogOptions, read};
-pub(super) use self::usage::Meter;
 pub use self::usage::Usage;
+pub(super) use self::usage::UsageMeter;
 
-/// Why a container cannot be reached, in words for whoever asked.
+/// Why a container cannot be reached, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another node has it, or none.
+    /// The pod runs on another node, or on none.
     #[error("pod {0:?} does not run on this node")]
     Elsewhere(String),
-    /// It has no such container.
+    /// The pod has no such container.
     #[error("container {container} is not valid for pod {pod}")]
     NoContainer {
-        /// Which was asked for.
+        /// The requested container.
         container: String,
-        /// Of which pod.
+        /// Its pod.
         pod: String,
     },
-    /// It was never started.
+    /// The container was never started.
     #[error("container {container:?} in pod {pod:?} is waiting to start: {reason}")]
     NotStarted {
-        /// Which was asked for.
+        /// The requested container.
         container: String,
-        /// Of which pod.
+        /// Its pod.
         pod: String,
-        /// What it waits for, in one word.
+        /// The reason of its waiting state.
         reason: String,
     },
-    /// It was started only once.
+    /// The container was started only once.
     #[error("previous terminated container {container:?} in pod {pod:?} not found")]
     NoPrevious {
-        /// Which was asked for.
+        /// The requested container.
         container: String,
-        /// Of which pod.
+        /// Its pod.
         pod: String,
     },
-    /// It does not run now.
+    /// The container does not run now.
     #[error("container {container:?} in pod {pod:?} is not running")]
     NotRunning {
-        /// Which was asked for.
+        /// The requested container.
         container: String,
-        /// Of which pod.
+        /// Its pod.
         pod: String,
     },
-    /// Nobody listens there.
+    /// No process listens on the port.
     #[error("{address} of pod {pod:?} cannot be reached: {source}")]
     NotReached {
-        /// Where.
+        /// The address.
         address: std::net::SocketAddr,
-        /// Of which pod.
+        /// Its pod.
         pod: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The machine does not let us.
+    /// A system call failed.
     #[error(transparent)]
     Machine(#[from] std::io::Error),
 }
 
-/// A command to be run beside a container.
+/// A command to run inside a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exec {
-    /// Which container.
+    /// The container.
     pub container: String,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Which streams are wanted.
+    /// The streams to attach.
     pub streams: Streams,
-    /// Whether they are a terminal.
+    /// Whether to allocate a terminal.
     pub terminal: bool,
 }

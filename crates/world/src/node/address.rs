@@ -1,16 +1,16 @@
-//! Addresses: each pod and each service has one of its own on the loopback interface.
+//! Addresses: each pod and each Service has its own on the loopback interface.
 
 use std::{fmt, net::Ipv4Addr};
 
 /// The addresses of one node: all of `127.N.0.0/16`.
 ///
-/// Linux answers on the whole of 127.0.0.0/8 without being told, so nothing has to be set up, and
-/// two nodes with different blocks do not meet.
+/// Linux answers on the whole of 127.0.0.0/8 without configuration, so nothing has to be set up,
+/// and two nodes with different blocks do not conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block(u8);
 
 impl Block {
-    /// The block with this number. Nought is where everybody else is.
+    /// The block with this number. Zero is excluded: other programs use it.
     pub fn new(number: u8) -> Option<Self> {
         (1..=254).contains(&number).then_some(Self(number))
     }
@@ -20,23 +20,22 @@ impl Block {
         Ipv4Addr::new(127, self.0, 0, 1)
     }
 
-    /// Which one it is.
     pub fn number(self) -> u8 {
         self.0
     }
 
-    /// The range from which services are given addresses: the first, and how long its prefix is.
+    /// The range of Service addresses: the first one, and the prefix length.
     pub fn services(self) -> (Ipv4Addr, u8) {
         (Ipv4Addr::new(127, self.0, 128, 0), 17)
     }
 
-    /// Whether a pod of this node may have this address.
+    /// Whether the address is in the range for pods.
     pub fn has_pod(self, address: Ipv4Addr) -> bool {
         let [first, block, third, last] = address.octets();
         first == 127 && block == self.0 && (1..128).contains(&third) && (1..255).contains(&last)
     }
 
-    /// The first address for a pod that is not taken.
+    /// The first free address for a pod.
     pub fn free(self, is_taken: impl Fn(Ipv4Addr) -> bool) -> Option<Ipv4Addr> {
         let all = (1..128).flat_map(|third| (1..255).map(move |last| (third, last)));
         let mut addresses = all.map(|(third, last)| Ipv4Addr::new(127, self.0, third, last));

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource};
 
-use super::{field, pod::Obstacle, source::Sources};
+use super::{downward_api, pod::WaitingReason, sources::PodSources};
 
-/// All variables of `container`: what the node gives to every one (`given`), then what its
-/// `envFrom` and `env` say, the later over the earlier.
+/// All variables of `container`: those that the node gives to every container (`given`), then those
+/// of its `envFrom` and `env`; later ones take precedence.
 pub(super) fn environment(
     container: &Container,
     given: &BTreeMap<String, String>,
-    sources: &Sources,
-) -> Result<BTreeMap<String, String>, Obstacle> {
+    sources: &PodSources,
+) -> Result<BTreeMap<String, String>, WaitingReason> {
     let mut all = given.clone();
     for from in container.env_from.iter().flatten() {
         let prefix = from.prefix.as_deref().unwrap_or_default();
@@ -41,8 +41,8 @@ fn value(
     variable: &EnvVar,
     container: &Container,
     before: &BTreeMap<String, String>,
-    sources: &Sources,
-) -> Result<Option<String>, Obstacle> {
+    sources: &PodSources,
+) -> Result<Option<String>, WaitingReason> {
     let Some(from) = &variable.value_from else {
         let value = variable.value.as_deref().unwrap_or_default();
         return Ok(Some(expand(value, before)));
@@ -67,17 +67,17 @@ fn value(
             &reference.name,
         );
     }
-    let found = of_itself(from, container, sources);
-    found.map(Some).ok_or_else(|| Obstacle {
+    let found = from_fields(from, container, sources);
+    found.map(Some).ok_or_else(|| WaitingReason {
         reason: "CreateContainerConfigError",
         message: format!("env {}: the pod has no such field", variable.name),
     })
 }
 
-fn of_itself(from: &EnvVarSource, container: &Container, sources: &Sources) -> Option<String> {
+fn from_fields(from: &EnvVarSource, container: &Container, sources: &PodSources) -> Option<String> {
     match (&from.field_ref, &from.resource_field_ref) {
-        (Some(reference), _) => field::of_pod(&sources.pod, &reference.field_path),
-        (None, Some(reference)) => field::of_resources(container, reference),
+        (Some(reference), _) => downward_api::pod_field(&sources.pod, &reference.field_path),
+        (None, Some(reference)) => downward_api::resource_field(container, reference),
         (None, None) => None,
     }
 }
@@ -88,11 +88,11 @@ fn key(
     optional: Option<bool>,
     kind: &str,
     name: &str,
-) -> Result<Option<String>, Obstacle> {
+) -> Result<Option<String>, WaitingReason> {
     match values.remove(key) {
         Some(value) => Ok(Some(text(value))),
         None if optional == Some(true) => Ok(None),
-        None => Err(Obstacle {
+        None => Err(WaitingReason {
             reason: "CreateContainerConfigError",
             message: format!("couldn't find key {key} in {kind} {name}"),
         }),
@@ -104,8 +104,7 @@ fn text(value: Vec<u8>) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Puts values in the place of `$(NAME)`. `$$` stands for one dollar, and what is not known stays
-/// as it is written.
+/// Replaces `$(NAME)` by values. `$$` stands for one dollar, and an unknown name stays as it is.
 pub(super) fn expand(text: &str, values: &BTreeMap<String, String>) -> String {
     let mut expanded = String::new();
     let mut rest = text;

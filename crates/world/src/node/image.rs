@@ -1,7 +1,7 @@
-//! Which program of this machine an image stands for.
+//! The table of images: which program of this machine runs for which image.
 //!
-//! There are no images here, only a table: users write which command is to run for which name. A
-//! name that is not in it leaves the pod waiting, and says how to add it.
+//! There are no container images here, only a table: users specify which command runs for which
+//! image name. A pod with an unknown image waits, and its status shows how to add it.
 
 #[cfg(test)]
 mod tests;
@@ -14,30 +14,31 @@ use std::{
 use k8s_openapi::api::core::v1::Container;
 use serde::Deserialize;
 
-use super::{environment::expand, pod::Obstacle};
+use super::{environment::expand, pod::WaitingReason};
 
-/// What runs in place of an image.
+/// The command that runs for an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
-    /// The name, with or without registry and tag; the more is said, the fewer it is for.
+    /// The name, with or without registry and tag; the more specific, the fewer references it
+    /// matches.
     pub name: String,
-    /// What is run, unless the container says otherwise: its `command` takes the place of this.
+    /// The program, replaced by the container's `command`.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What it is run with, unless the container says otherwise: its `args` take the place of this.
+    /// The arguments, replaced by the container's `args`.
     #[serde(default)]
     pub args: Vec<String>,
     /// Variables that the container may override.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Who it runs as, unless the pod says otherwise.
+    /// The user, unless the pod specifies one.
     pub user: Option<u32>,
-    /// Where it starts.
+    /// The working directory.
     pub folder: Option<PathBuf>,
 }
 
-/// All images that this node has.
+/// The image table of this node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {
@@ -45,36 +46,36 @@ pub struct Images {
     images: Vec<Image>,
 }
 
-/// A table that cannot be used.
+/// Why an image table cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
     #[error("the image table {path} cannot be read")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The file is no table of images.
-    #[error("the image table {path} is not as it should be")]
+    /// The file is not a valid image table.
+    #[error("the image table {path} is invalid")]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The position and cause.
         #[source]
         source: Box<toml::de::Error>,
     },
 }
 
 impl Images {
-    /// The images that every node has: the machine's own shell and tools under the names that
-    /// people try first, and the program `neap` under its own.
-    pub fn usual(neap: &Path) -> Self {
+    /// The images of every node: the machine's own shell and tools under common names, and the
+    /// program `neap` under its own.
+    pub fn builtin(neap: &Path) -> Self {
         let of_machine = ["busybox", "alpine", "debian", "ubuntu"].map(|name| Image {
             name: name.to_owned(),
-            // As in these images: what a container is given to run takes the place of the shell.
+            // As in these images, the container's command replaces the shell.
             args: vec!["/bin/sh".to_owned()],
             ..Image::default()
         });
@@ -88,7 +89,7 @@ impl Images {
         }
     }
 
-    /// These, and before them those of a file.
+    /// These images, preceded by those of a file.
     pub fn with_file(mut self, path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
             path: path.to_owned(),
@@ -102,22 +103,22 @@ impl Images {
         Ok(table)
     }
 
-    /// The names of all.
+    /// The names of all images.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.images.iter().map(|image| image.name.as_str())
     }
 
-    /// The image that `reference` names: the first that says exactly this, or else the first that
-    /// says it without tag, or without registry too.
+    /// The image that `reference` names: the first exact match, or else the first without tag, or
+    /// without registry too.
     pub fn find(&self, reference: &str) -> Option<&Image> {
         let named = |name: &str| self.images.iter().find(|image| image.name == name);
         let (name, tagged) = (untagged(reference), undigested(reference));
-        let known = [
+        let registries = [
             "docker.io/library/",
             "docker.io/",
             "index.docker.io/library/",
         ];
-        let short = known
+        let short = registries
             .iter()
             .find_map(|registry| name.strip_prefix(registry));
         named(reference)
@@ -126,12 +127,12 @@ impl Images {
             .or_else(|| named(short?))
     }
 
-    /// What is to run for a container, with `values` in the place of `$(NAME)`.
+    /// The command line of a container, with `$(NAME)` replaced by `values`.
     pub(super) fn command(
         &self,
         container: &Container,
         values: &BTreeMap<String, String>,
-    ) -> Result<Vec<String>, Obstacle> {
+    ) -> Result<Vec<String>, WaitingReason> {
         let reference = container.image.as_deref().unwrap_or_default();
         let image = self.get(reference)?;
         let given = |list: &Option<Vec<String>>| list.clone().filter(|list| !list.is_empty());
@@ -143,7 +144,7 @@ impl Images {
         let words = program.iter().chain(&arguments);
         let command: Vec<_> = words.map(|word| expand(word, values)).collect();
         if command.is_empty() {
-            return Err(Obstacle {
+            return Err(WaitingReason {
                 reason: "RunContainerError",
                 message: format!(
                     "image \"{reference}\" has no command, and the container names none"
@@ -153,9 +154,9 @@ impl Images {
         Ok(command)
     }
 
-    /// The image, or what to do about it.
-    pub(super) fn get(&self, reference: &str) -> Result<&Image, Obstacle> {
-        self.find(reference).ok_or_else(|| Obstacle {
+    /// The image, or an error that shows how to add it.
+    pub(super) fn get(&self, reference: &str) -> Result<&Image, WaitingReason> {
+        self.find(reference).ok_or_else(|| WaitingReason {
             reason: "ErrImageNeverPull",
             message: format!(
                 "image \"{reference}\" is not in this node's table: add [[image]] with name = \"{}\" and command = [...] to the file given by --images",

@@ -1,21 +1,21 @@
-//! Starts a process of a container in rooms of its own.
+//! Starts a process of a container in its own namespaces.
 //!
-//! The binary runs itself again to do this. What runs then is no server: it enters user, mount,
-//! pid, ipc and host name namespaces, which Linux allows without root, builds a root folder of bind
-//! mounts in which a container's volumes are at their places, and starts the command under a small
-//! init that passes signals on and collects the dead.
+//! The binary re-executes itself to do this. The new process is no server: it enters user, mount,
+//! pid, ipc and uts namespaces, which Linux allows without root, builds a root folder of bind
+//! mounts with the container's volumes in place, and starts the command under a small init that
+//! forwards signals and reaps zombies.
 //!
 //! Invariants:
-//! - nothing that was started outlives whoever asked for it, not even if that is killed: each
-//!   process here dies with its parent, and the last of them takes the pid namespace along. Without
-//!   one the launcher is told that its parent died, and ends everything below it first;
-//! - the command finds the environment it was given and nothing of ours;
-//! - a command that joins a container runs in its rooms or not at all.
+//! - no process outlives the node that requested it, not even if the node is killed: each process
+//!   here dies with its parent, and the last of them takes the pid namespace along. Without a pid
+//!   namespace the launcher is signalled when its parent dies, and first kills all its descendants;
+//! - the command gets the specified environment and nothing of the launcher's;
+//! - a command that joins a container runs in its namespaces or not at all.
 
+mod capabilities;
 mod init;
 mod namespaces;
 mod report;
-mod rights;
 mod root;
 
 use std::{
@@ -38,246 +38,253 @@ use nix::{
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::init::END;
-use self::{init::Left, report::Report};
-use super::family;
+pub(super) use self::init::END_SIGNAL;
+use self::{init::Descendants, report::StartReport};
+use super::process_tree;
 
-/// What the exit code says if the command could not be started at all.
+/// The exit code if the command could not be started.
 const NOT_STARTED: u8 = 127;
-/// How the outer process tells the inner one what to run: the number of an open file. The text itself
-/// may be too long for a variable. The command sees neither.
-const INSIDE: &str = "NEAP_LAUNCH";
-/// How it tells who it is.
-const OUTSIDE: &str = "NEAP_LAUNCHER";
-/// How the first process of a pid namespace tells the one that turns into the command.
-const LAST: &str = "NEAP_LAUNCH_LAST";
+/// The variable that passes the launch description to the inner process: the number of an open
+/// file, because the text itself may be too long for a variable. The command does not see it.
+const DESCRIPTION_FD_VAR: &str = "NEAP_LAUNCH";
+/// The variable with the pid of the outer process.
+const LAUNCHER_PID_VAR: &str = "NEAP_LAUNCHER";
+/// The variable that marks the process that becomes the command.
+const FINAL_STAGE_VAR: &str = "NEAP_LAUNCH_LAST";
 
-/// Where a launch finds the machine's processes, in whatever rooms it is: it works in that folder.
-/// What is called `/proc` may show those of a container alone.
-const HERE: &str = ".";
-/// And itself.
-const OWN: &str = "self";
+/// The procfs of the machine, in whatever namespaces the process is: it is the working directory.
+/// `/proc` itself may show only the processes of a container.
+const PROC_DIR: &str = ".";
+/// The entry of the process itself in it.
+const PROC_SELF: &str = "self";
 
-/// What to run.
+/// The description of a process to launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// All of its environment.
+    /// Its complete environment.
     pub environment: BTreeMap<String, String>,
-    /// Where it starts; the root folder if nothing is said.
+    /// The working directory; the root folder if none is given.
     pub folder: Option<PathBuf>,
-    /// Who asked for it: if that process is no longer there, nothing is started.
+    /// The pid of the requesting process: if it is gone, nothing is started.
     pub parent: u32,
-    /// Its rooms; without them it runs as a plain process of the machine.
-    pub rooms: Option<Rooms>,
-    /// A container whose rooms it shares, in place of ones of its own.
-    pub joins: Option<Joined>,
-    /// Whether its standard streams are a terminal that is to be its own.
+    /// Its namespaces; without them it runs as a plain process of the machine.
+    #[serde(rename = "rooms")]
+    pub namespaces: Option<ContainerNamespaces>,
+    /// A container whose namespaces it joins instead of creating its own.
+    pub joins: Option<JoinedContainer>,
+    /// Whether its standard streams are a terminal that becomes its controlling terminal.
     #[serde(default)]
     pub terminal: bool,
-    /// Whether its standard input is a pipe that says why it could not be started, and ends once it
-    /// was. The command itself finds nothing there.
+    /// Whether its standard input is a pipe to which the launcher writes why the command could not
+    /// be started, and which closes once it runs. The command itself gets an empty input.
     #[serde(default)]
     pub reports: bool,
 }
 
-/// A container by its launcher.
+/// A container, identified by its launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Joined {
-    /// The number of the launcher.
+pub struct JoinedContainer {
+    /// The pid of the launcher.
     pub launcher: u32,
-    /// When that began, in ticks since the machine did: a number is given anew, this is not.
+    /// Its start time in ticks since boot: a pid is reused, this is not.
     pub began: u64,
-    /// Whether it is root of the machine.
+    /// Whether the container is root of the machine.
     #[serde(default)]
     pub as_root: bool,
 }
 
-/// Namespaces of its own.
+/// The namespaces and the root of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rooms {
-    /// An empty folder over which the root is built; nobody else sees what is there.
+pub struct ContainerNamespaces {
+    /// An empty folder on which the root is mounted, visible only inside.
     pub root: PathBuf,
-    /// What is at which place.
+    /// The bind mounts.
     pub mounts: Vec<Mount>,
-    /// Who it is inside; outside it is whoever started it.
+    /// Its user inside; outside it is the user of the launcher.
     pub user: u32,
     /// Its group inside.
     pub group: u32,
-    /// What the machine is called inside.
+    /// Its host name.
     pub host_name: String,
-    /// Whether `/proc` shows its own processes and no others. Not every machine allows that.
+    /// Whether `/proc` shows only its own processes. Not every machine allows that.
     #[serde(default)]
     pub own_proc: bool,
-    /// Whether it is root of the machine, with no more rights than containers usually have, and not
-    /// only inside. Only root can grant that.
+    /// Whether it is root of the machine, with only the usual capabilities of containers. Only root
+    /// can grant that.
     #[serde(default)]
     pub as_root: bool,
 }
 
-/// A file or folder of the machine at another place.
+/// A bind mount of a file or folder of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where it is on the machine.
+    /// The path on the machine.
     pub from: PathBuf,
-    /// Where it is to be inside.
+    /// The path inside.
     pub to: PathBuf,
-    /// Whether it can only be read there.
+    /// Whether it is mounted read-only.
     pub read_only: bool,
 }
 
 /// Why the command was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The description cannot be used.
-    #[error("what to launch cannot be read from {path}")]
+    /// The description cannot be read.
+    #[error("the launch description cannot be read from {path}")]
     Description {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// There is nobody to run it for.
-    #[error("the process that asked for this, {0}, is gone")]
+    /// The requesting process is gone.
+    #[error("the requesting process {0} is gone")]
     Orphaned(u32),
-    /// There is nothing to join.
+    /// The container to join has ended.
     #[error("the container has ended")]
     Over,
     /// The machine does not allow namespaces, or not these.
-    #[error("namespaces of its own are refused: {action}")]
+    #[error("namespaces are not permitted: {action}")]
     Namespaces {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The root could not be built.
-    #[error("{path} could not be put in its place")]
+    #[error("{path} could not be mounted")]
     Root {
-        /// What it is about.
+        /// The path that failed.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The command is not there, or cannot be run.
+    /// The command does not exist, or cannot be run.
     #[error("{program} could not be started")]
     Command {
-        /// Which program.
+        /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// Runs what the file at `description` says, and ends as that ends.
+/// Runs the process described in the file at `description`, and exits with its exit code.
 pub fn run(description: &Path) -> Result<ExitCode, Error> {
     let mut report = None;
-    let done = match std::env::var(INSIDE) {
+    let done = match std::env::var(DESCRIPTION_FD_VAR) {
         Ok(number) => inside(&number, &mut report),
         Err(_) => outside(description, &mut report),
     };
     if let (Err(error), Some(report)) = (&done, report) {
-        report.tell(&chain(error));
+        report.send(&chain(error));
     }
     done
 }
 
 impl Launch {
     fn is_root(&self) -> bool {
-        let own = self.rooms.as_ref().is_some_and(|rooms| rooms.as_root);
+        let own = self
+            .namespaces
+            .as_ref()
+            .is_some_and(|namespaces| namespaces.as_root);
         own || self.joins.is_some_and(|container| container.as_root)
     }
 }
 
-/// The exit code of a launch that came to nothing.
+/// The exit code of a failed launch.
 pub fn not_started() -> ExitCode {
     NOT_STARTED.into()
 }
 
-fn outside(description: &Path, report: &mut Option<Report>) -> Result<ExitCode, Error> {
+fn outside(description: &Path, report: &mut Option<StartReport>) -> Result<ExitCode, Error> {
     let unreadable = |source| Error::Description {
         path: description.to_owned(),
         source,
     };
-    // It stays open: where the others run, the file may not be found by its name.
+    // It stays open: the inner processes may not find the file by its path.
     let file = File::open(description).map_err(unreadable)?;
     fcntl_setfd(&file, FdFlags::empty()).map_err(|error| unreadable(error.into()))?;
     let launch: Launch = read(&file).map_err(unreadable)?;
-    *report = Report::of(&launch)?;
-    let machine = at(family::PROC, File::open(family::PROC))?;
-    // In a pid namespace everything goes when its first process goes; elsewhere somebody has to
-    // see to it.
-    let (at_end, left) = if launch.rooms.is_some() {
-        (Signal::SIGKILL, Left::Gone)
+    *report = StartReport::of(&launch)?;
+    let machine = at(process_tree::PROC, File::open(process_tree::PROC))?;
+    // In a pid namespace all processes die with its first process; without one the launcher has to
+    // kill them.
+    let (at_end, descendants) = if launch.namespaces.is_some() {
+        (Signal::SIGKILL, Descendants::DieWithNamespace)
     } else {
-        init::adopt();
-        (END, Left::Ended)
+        init::become_subreaper();
+        (END_SIGNAL, Descendants::KillEach)
     };
     init::die_with(launch.parent, at_end)?;
-    match (&launch.rooms, launch.joins) {
-        (Some(rooms), _) => {
-            namespaces::enter(rooms)?;
-            root::build(&rooms.root, &rooms.mounts)?;
-            rights::keep_to_mount(rooms)?;
+    match (&launch.namespaces, launch.joins) {
+        (Some(namespaces), _) => {
+            namespaces::enter(namespaces)?;
+            root::build(&namespaces.root, &namespaces.mounts)?;
+            capabilities::keep_mount_capability(namespaces)?;
         }
         (None, Some(container)) => namespaces::join(container)?,
         (None, None) => {}
     }
-    at(family::PROC, fchdir(&machine).map_err(io::Error::from))?;
-    // Other namespaces may come with other rights, and the wish to die is not kept across those.
+    at(
+        process_tree::PROC,
+        fchdir(&machine).map_err(io::Error::from),
+    )?;
+    // Entering namespaces may change credentials, which clears the parent death signal.
     init::die_with(launch.parent, at_end)?;
-    let mut again = again(&file.as_raw_fd().to_string());
-    again.env(OUTSIDE, init::own_number());
-    init::mind(again, left, report)
+    let mut command = reexec(&file.as_raw_fd().to_string());
+    command.env(LAUNCHER_PID_VAR, init::own_pid());
+    init::supervise(command, descendants, report)
 }
 
 fn read(file: &File) -> io::Result<Launch> {
     serde_json::from_reader(BufReader::new(file)).map_err(io::Error::other)
 }
 
-/// This program once more, with what to launch.
-fn again(number: &str) -> Command {
-    let mut again = Command::new(Path::new(OWN).join("exe"));
-    again.arg0("neap").args(["launch", "inside"]);
-    again.env_clear().env(INSIDE, number);
-    again
+/// This program again, with the launch description.
+fn reexec(number: &str) -> Command {
+    let mut command = Command::new(Path::new(PROC_SELF).join("exe"));
+    command.arg0("neap").args(["launch", "inside"]);
+    command.env_clear().env(DESCRIPTION_FD_VAR, number);
+    command
 }
 
-/// In the rooms: the first process there, or one that turns into the command.
-fn inside(number: &str, report: &mut Option<Report>) -> Result<ExitCode, Error> {
-    let is_last = std::env::var_os(LAST).is_some();
+/// Inside the namespaces: the first process there, or the one that becomes the command.
+fn inside(number: &str, report: &mut Option<StartReport>) -> Result<ExitCode, Error> {
+    let is_last = std::env::var_os(FINAL_STAGE_VAR).is_some();
     if !is_last {
-        init::die_with_launcher(&std::env::var(OUTSIDE).unwrap_or_default())?;
+        init::die_with_launcher(&std::env::var(LAUNCHER_PID_VAR).unwrap_or_default())?;
     }
-    // Opened anew, so that each reads from the begin.
-    let path = Path::new(OWN).join("fd").join(number);
+    // Opened anew, so that each process reads from the start.
+    let path = Path::new(PROC_SELF).join("fd").join(number);
     let read = File::open(&path).and_then(|file| read(&file));
     let launch = read.map_err(|source| Error::Description { path, source })?;
-    *report = Report::of(&launch)?;
-    if let Some(rooms) = launch.rooms.as_ref().filter(|_| !is_last) {
-        namespaces::show_own_processes(rooms)?;
-        rights::give_up_to_mount();
-        let mut last = again(number);
-        last.env(LAST, "1");
-        return init::mind(last, Left::Gone, report);
+    *report = StartReport::of(&launch)?;
+    if let Some(namespaces) = launch.namespaces.as_ref().filter(|_| !is_last) {
+        namespaces::show_own_processes(namespaces)?;
+        capabilities::drop_mount_capability();
+        let mut last = reexec(number);
+        last.env(FINAL_STAGE_VAR, "1");
+        return init::supervise(last, Descendants::DieWithNamespace, report);
     }
     if launch.terminal {
         init::own_terminal();
     }
     if launch.is_root() {
-        rights::give_up()?;
+        capabilities::drop_capabilities()?;
     }
-    // Nothing of ours is left to the command.
+    // No file of the launcher is left to the command.
     let _ = number.parse().map(close::<RawFd>);
     let mut command = command(&launch);
-    // Whoever waits for signals has blocked them, and what it starts has them blocked, too.
+    // The supervising process has blocked the signals it waits for, and its children inherit that.
     init::unblock_signals();
-    // The wish to die with the launcher is kept.
+    // The parent death signal is kept across exec.
     let source = command.exec();
     Err(Error::Command {
         program: command.get_program().to_string_lossy().into_owned(),

@@ -1,23 +1,26 @@
-//! One pod on this node: which of its processes should run, and what is said of it.
+//! One pod on this node: which of its processes should run, and its status.
 //!
-//! [`decide`] makes both of what is known, and knows no process, clock or server. Whoever calls it
-//! starts and stops what it says, notes what came of it in [`Facts`], and asks again.
+//! [`decide`] computes both from facts, without access to processes, clocks or the API server. The
+//! caller starts and stops containers as decided, records the results in [`Facts`], and calls it
+//! again.
 //!
 //! Invariants:
 //! - init containers run one after another and before all others; sidecars start in their turn and
-//!   stop after all others, in reverse;
-//! - a container that keeps ending waits longer each time before it is started again;
-//! - a pod that has succeeded or failed runs nothing any more.
+//!   stop after all others, in reverse order;
+//! - a container that keeps ending is restarted with an increasing backoff;
+//! - a pod that has succeeded or failed runs no more processes.
 
 mod decide;
+mod events;
 mod facts;
-mod news;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    decide::{Decision, Stop, decide},
-    facts::{Ended, Facts, NODE_STOPPED, Obstacle, Process, START_ERROR, Seen},
-    news::news,
+    decide::{Decision, StopMode, decide},
+    events::events,
+    facts::{
+        ContainerFacts, EndedProcess, Facts, NODE_STOPPED, ProcessState, START_ERROR, WaitingReason,
+    },
 };

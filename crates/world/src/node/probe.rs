@@ -1,7 +1,7 @@
-//! Probes: whether a container has started, lives, and may be given work.
+//! Probes: whether a container has started, is alive, and is ready.
 //!
-//! [`Tally`] counts results and says when they mean something; [`check`] asks once. Who asks when
-//! is the node's business.
+//! [`ProbeCounter`] counts results against the thresholds; [`check`] probes once. The node
+//! schedules the probes.
 
 mod check;
 mod grpc;
@@ -13,31 +13,31 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Probe;
 
-pub(super) use self::check::{Asked, check};
+pub(super) use self::check::{ProbeCheck, check};
 
-/// What a row of results comes to.
+/// The result of a probe against its thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Finding {
-    /// Often enough well.
-    Well,
-    /// Often enough ill.
-    Ill,
-    /// Nothing new.
-    Open,
+pub(super) enum ProbeOutcome {
+    /// The success threshold is reached.
+    Success,
+    /// The failure threshold is reached.
+    Failure,
+    /// No threshold is reached.
+    Undecided,
 }
 
-/// Counts results of one probe.
+/// Counts consecutive results of one probe.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tally {
+pub(super) struct ProbeCounter {
     successes_wanted: u32,
     failures_allowed: u32,
     row: (bool, u32),
 }
 
-impl Tally {
+impl ProbeCounter {
     pub(super) fn new(probe: &Probe) -> Self {
         let at_least_one =
-            |count: Option<i32>, usual: i32| count.unwrap_or(usual).max(1).unsigned_abs();
+            |count: Option<i32>, default: i32| count.unwrap_or(default).max(1).unsigned_abs();
         Self {
             successes_wanted: at_least_one(probe.success_threshold, 1),
             failures_allowed: at_least_one(probe.failure_threshold, 3),
@@ -45,38 +45,38 @@ impl Tally {
         }
     }
 
-    /// Takes in a result.
-    pub(super) fn note(&mut self, well: bool) -> Finding {
+    /// Records a result.
+    pub(super) fn record(&mut self, success: bool) -> ProbeOutcome {
         let (former, count) = self.row;
-        let count = if former == well {
+        let count = if former == success {
             count.saturating_add(1)
         } else {
             1
         };
-        self.row = (well, count);
-        match well {
-            true if count >= self.successes_wanted => Finding::Well,
-            false if count >= self.failures_allowed => Finding::Ill,
-            _ => Finding::Open,
+        self.row = (success, count);
+        match success {
+            true if count >= self.successes_wanted => ProbeOutcome::Success,
+            false if count >= self.failures_allowed => ProbeOutcome::Failure,
+            _ => ProbeOutcome::Undecided,
         }
     }
 }
 
-/// How long after the start the first question comes.
-pub(super) fn delay(probe: &Probe) -> Duration {
+/// The delay between the start and the first probe.
+pub(super) fn initial_delay(probe: &Probe) -> Duration {
     seconds(probe.initial_delay_seconds, 0)
 }
 
-/// How often is asked.
+/// The interval between probes.
 pub(super) fn period(probe: &Probe) -> Duration {
     seconds(probe.period_seconds, 10).max(Duration::from_secs(1))
 }
 
-/// How long an answer may take.
-pub(super) fn limit(probe: &Probe) -> Duration {
+/// The timeout of a probe.
+pub(super) fn timeout(probe: &Probe) -> Duration {
     seconds(probe.timeout_seconds, 1).max(Duration::from_secs(1))
 }
 
-fn seconds(asked: Option<i32>, usual: i32) -> Duration {
-    Duration::from_secs(asked.unwrap_or(usual).max(0).unsigned_abs().into())
+fn seconds(value: Option<i32>, default: i32) -> Duration {
+    Duration::from_secs(value.unwrap_or(default).max(0).unsigned_abs().into())
 }

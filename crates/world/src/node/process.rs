@@ -1,7 +1,7 @@
-//! Processes of containers, and what they print.
+//! Processes of containers, and their output.
 //!
-//! Each has a thread that starts it and waits for its end. The process dies with that thread (see
-//! [`super::launch`]), so nothing is left of a node that is killed.
+//! Each process has a thread that starts it and waits for its end. The process dies with that
+//! thread (see [`super::launch`]), so none is left of a node that is killed.
 
 mod command;
 mod log;
@@ -39,104 +39,104 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    family,
-    launch::{END, Joined, Launch},
+    launch::{END_SIGNAL, JoinedContainer, Launch},
+    process_tree,
 };
 
 pub use self::{
-    command::{Attached, Exit, Streams},
-    log::{Line, Lines, Log},
+    command::{AttachedCommand, CommandExit, Streams},
+    log::{ContainerLog, LogLine, OutputLogger},
     terminal::Terminal,
 };
 
-/// What a thread is called that started a container and waits for its end.
+/// The name of a thread that started a container and waits for its end.
 pub const CONTAINER_THREAD: &str = "container";
-/// The same for a command beside one: of an exec, a probe or a hook.
+/// The name of a thread that runs a command in a container: of an exec, a probe or a hook.
 const COMMAND_THREAD: &str = "command";
 
-/// How long what a process has printed is read after its end, while somebody else could still
-/// print: one that it left behind.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The time for which output is read after the end of a process, since a process that it left
+/// behind could still write.
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a launch may take until the command runs. Most need some milliseconds.
-const LAUNCHED: Duration = Duration::from_mins(1);
-/// How much of what a launch says about its failure is read.
-const LONGEST_REPORT: u64 = 16 << 10;
+/// The timeout of a launch until the command runs. Most take some milliseconds.
+const LAUNCH_TIMEOUT: Duration = Duration::from_mins(1);
+/// The maximum size of a launch's error report.
+const MAX_REPORT_BYTES: u64 = 16 << 10;
 
 /// Starts processes.
 #[derive(Debug, Clone)]
-pub struct Starter {
+pub struct ProcessStarter {
     /// The program that launches them: `neap` itself.
     pub launcher: PathBuf,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// A process that was started.
+/// A handle to a process that was started.
 #[derive(Debug, Clone)]
-pub struct Running {
-    /// None once it has ended, so that nobody else is meant by a number that was given anew.
+pub struct RunningProcess {
+    /// None once it has ended, so that no signal goes to a process that reuses the pid.
     pid: Arc<Mutex<Option<Pid>>>,
     launch: Arc<Launch>,
-    over: CancellationToken,
-    /// Changes when it has printed something, and closes with its log.
+    ended_token: CancellationToken,
+    /// Changes when it has written output, and closes with its log.
     printed: watch::Receiver<u64>,
 }
 
-impl Running {
+impl RunningProcess {
     fn new(launch: Launch, printed: watch::Receiver<u64>) -> Self {
         Self {
             pid: Arc::default(),
             launch: Arc::new(launch),
-            over: CancellationToken::new(),
+            ended_token: CancellationToken::new(),
             printed,
         }
     }
 
-    /// The number of its launcher, unless it has ended.
+    /// The pid of its launcher, unless it has ended.
     pub fn id(&self) -> Option<u32> {
         (*self.pid.lock()).map(|pid| pid.as_raw().unsigned_abs())
     }
 
-    /// Whether it has rooms of its own.
-    pub fn has_rooms(&self) -> bool {
-        self.launch.rooms.is_some()
+    /// Whether it has its own namespaces.
+    pub fn has_namespaces(&self) -> bool {
+        self.launch.namespaces.is_some()
     }
 
-    /// Sends it a signal, unless it has ended. Whoever is killed takes along what it started.
+    /// Sends it a signal, unless it has ended. `SIGKILL` also ends everything that it started.
     pub fn signal(&self, signal: Signal) {
-        // Without a pid namespace the launcher does that, if it is asked.
+        // Without a pid namespace the launcher does that on a signal.
         let signal = match signal {
-            Signal::SIGKILL if !self.has_rooms() => END,
+            Signal::SIGKILL if !self.has_namespaces() => END_SIGNAL,
             signal => signal,
         };
         if let Some(pid) = *self.pid.lock() {
-            // It may be ending this very moment.
+            // The process may be ending at this moment.
             let _ = kill(pid, signal);
         }
     }
 
     /// Resolves once it has ended.
-    pub async fn over(&self) {
-        self.over.cancelled().await;
+    pub async fn wait_ended(&self) {
+        self.ended_token.cancelled().await;
     }
 
-    /// Changes when it has printed something, and closes when it will print no more.
+    /// Changes when it has written output, and closes when it will write no more.
     pub fn printed(&self) -> watch::Receiver<u64> {
         self.printed.clone()
     }
 
-    /// How to run a command where it runs; nothing once it has ended.
-    pub fn beside(&self, command: Vec<String>, terminal: bool) -> Option<Launch> {
-        // It keeps its number while this is held.
+    /// The launch of a command in the same container; none once it has ended.
+    pub fn exec_launch(&self, command: Vec<String>, terminal: bool) -> Option<Launch> {
+        // The pid stays valid while this lock is held.
         let pid = self.pid.lock();
         let launcher = (*pid)?.as_raw().unsigned_abs();
-        let began = family::told(launcher)?.began;
-        let rooms = self.launch.rooms.as_ref();
-        let joins = Joined {
+        let began = process_tree::stat(launcher)?.started;
+        let namespaces = self.launch.namespaces.as_ref();
+        let joins = JoinedContainer {
             launcher,
             began,
-            as_root: rooms.is_some_and(|rooms| rooms.as_root),
+            as_root: namespaces.is_some_and(|namespaces| namespaces.as_root),
         };
         let mut environment = self.launch.environment.clone();
         if terminal {
@@ -148,81 +148,84 @@ impl Running {
             environment,
             folder: self.launch.folder.clone(),
             parent: std::process::id(),
-            rooms: None,
-            joins: self.has_rooms().then_some(joins),
+            namespaces: None,
+            joins: self.has_namespaces().then_some(joins),
             terminal,
             reports: false,
         })
     }
 }
 
-/// What comes of a process. It ends if this is dropped.
+/// A process with its results. The process is killed if this is dropped.
 #[derive(Debug)]
-pub struct Started {
-    /// To end it.
-    pub running: Running,
-    /// Its exit code, once it has ended; that of a signal is 128 and its number.
+pub struct StartedProcess {
+    /// The handle to end it.
+    pub running: RunningProcess,
+    /// Its exit code, once it has ended; for a signal it is 128 plus its number.
     pub ended: oneshot::Receiver<i32>,
-    /// What it prints; must be run for that to be kept.
-    pub lines: Lines,
-    /// Nobody would note its end.
-    alone: Alone,
+    /// Its output; must be polled for the output to be logged.
+    pub lines: OutputLogger,
+    /// Without this value no task would observe its end.
+    kill_on_drop: KillOnDrop,
 }
 
-/// Ends a process that nobody goes with any more.
+/// Kills a process that no task waits for any more.
 #[derive(Debug)]
-struct Alone(Running);
+struct KillOnDrop(RunningProcess);
 
-impl Drop for Alone {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.signal(Signal::SIGKILL);
     }
 }
 
-impl Started {
-    /// Keeps what it prints until it has ended, and says with which exit code.
-    pub async fn live(self, clock: Clock) -> i32 {
-        let _alone = self.alone;
+impl StartedProcess {
+    /// Logs its output until it has ended, and returns its exit code.
+    pub async fn run_to_end(self, clock: Clock) -> i32 {
+        let _kill_on_drop = self.kill_on_drop;
         let mut ended = self.ended;
-        let keeping = self.lines.keep();
-        tokio::pin!(keeping);
+        let logging = self.lines.run();
+        tokio::pin!(logging);
         tokio::select! {
             code = &mut ended => {
-                clock.within(LAST_WORDS, keeping).await;
+                clock.within(OUTPUT_DRAIN_TIMEOUT, logging).await;
                 code.unwrap_or(255)
             }
-            // It may have closed what it prints to, and go on.
-            () = &mut keeping => ended.await.unwrap_or(255),
+            // It may have closed its output and continue.
+            () = &mut logging => ended.await.unwrap_or(255),
         }
     }
 }
 
-impl Starter {
-    /// Starts what `launch` says, with its description in `folder` and what it prints in `log`; or
-    /// says why the command cannot be started.
+impl ProcessStarter {
+    /// Starts the process of `launch`, with its description in `folder` and its output in `log`; or
+    /// returns why the command cannot be started.
     pub async fn start(
         &self,
         launch: Launch,
         folder: &Path,
-        log: &Log,
-    ) -> io::Result<Result<Started, String>> {
+        log: &ContainerLog,
+    ) -> io::Result<Result<StartedProcess, String>> {
         let (starter, folder, log) = (self.clone(), folder.to_owned(), log.clone());
         let started = move || starter.start_now(launch, &folder, &log);
-        let (started, told) = tokio::task::spawn_blocking(started).await??;
-        self.reported(started, told).await
+        let (started, report) = tokio::task::spawn_blocking(started).await??;
+        self.wait_for_report(started, report).await
     }
 
-    /// What comes of a launch, by what it reports. One of which nothing is heard in time is ended, and
-    /// so is one for which nobody waits any more.
-    async fn reported(
+    /// Waits for the report of a launch. A launch without a report in time is killed, and so is one
+    /// that the caller no longer waits for.
+    async fn wait_for_report(
         &self,
-        started: Started,
-        told: pipe::Receiver,
-    ) -> io::Result<Result<Started, String>> {
-        let (mut told, mut why) = (told.take(LONGEST_REPORT), Vec::new());
-        let read = told.read_to_end(&mut why);
-        let Some(read) = self.clock.within(LAUNCHED, read).await else {
-            let late = format!("it was not launched within {} seconds", LAUNCHED.as_secs());
+        started: StartedProcess,
+        report: pipe::Receiver,
+    ) -> io::Result<Result<StartedProcess, String>> {
+        let (mut report, mut why) = (report.take(MAX_REPORT_BYTES), Vec::new());
+        let read = report.read_to_end(&mut why);
+        let Some(read) = self.clock.within(LAUNCH_TIMEOUT, read).await else {
+            let late = format!(
+                "it was not launched within {} seconds",
+                LAUNCH_TIMEOUT.as_secs()
+            );
             return Err(io::Error::new(io::ErrorKind::TimedOut, late));
         };
         read?;
@@ -237,35 +240,36 @@ impl Starter {
         &self,
         launch: Launch,
         folder: &Path,
-        log: &Log,
-    ) -> io::Result<(Started, pipe::Receiver)> {
+        log: &ContainerLog,
+    ) -> io::Result<(StartedProcess, pipe::Receiver)> {
         fs::create_dir_all(folder)?;
         let launch = Launch {
             reports: true,
             ..launch
         };
-        let mut command = self.described(&launch, &folder.join("launch.json"))?;
-        let (told, report) = io::pipe()?;
-        let told = pipe::Receiver::from_owned_fd(OwnedFd::from(told))?;
-        command.stdin(report);
+        let mut command = self.launcher_command(&launch, &folder.join("launch.json"))?;
+        let (report, report_end) = io::pipe()?;
+        let report = pipe::Receiver::from_owned_fd(OwnedFd::from(report))?;
+        command.stdin(report_end);
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
         command.stdout(out_end).stderr(err_end);
-        let (lines, printed) = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
-        let running = Running::new(launch, printed);
-        let ended = mind(CONTAINER_THREAD, command, running.clone(), None)?;
-        let started = Started {
-            alone: Alone(running.clone()),
+        let (lines, printed) =
+            OutputLogger::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
+        let running = RunningProcess::new(launch, printed);
+        let ended = spawn_and_wait(CONTAINER_THREAD, command, running.clone(), None)?;
+        let started = StartedProcess {
+            kill_on_drop: KillOnDrop(running.clone()),
             running,
             ended,
             lines,
         };
-        Ok((started, told))
+        Ok((started, report))
     }
 
-    /// The launcher with a description of what it is to launch, which nobody else may read: there
-    /// are secrets in environments.
-    fn described(&self, launch: &Launch, description: &Path) -> io::Result<Command> {
+    /// The launcher with the launch description, which only this user may read: environments
+    /// contain secrets.
+    fn launcher_command(&self, launch: &Launch, description: &Path) -> io::Result<Command> {
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -275,36 +279,36 @@ impl Starter {
         file.write_all(&serde_json::to_vec(launch)?)?;
         let mut command = Command::new(&self.launcher);
         command.arg("launch").arg(description);
-        // Ctrl-C at the terminal is meant for us: containers are asked to end in another way.
+        // Ctrl-C at the terminal is meant for the node, which stops containers itself.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok(command)
     }
 }
 
-/// Starts `command` on a thread called `name` that lasts as long as it does, and then removes `file`.
-fn mind(
+/// Starts `command` on a thread called `name` that waits for its end, and then removes `file`.
+fn spawn_and_wait(
     name: &str,
     mut command: Command,
-    running: Running,
+    running: RunningProcess,
     file: Option<PathBuf>,
 ) -> io::Result<oneshot::Receiver<i32>> {
-    let (tell_end, ended) = oneshot::channel();
-    let (tell_start, started) = std::sync::mpsc::sync_channel(1);
+    let (end_sender, ended) = oneshot::channel();
+    let (start_sender, started) = std::sync::mpsc::sync_channel(1);
     let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn(move || {
         let child = command.spawn();
-        // The pipes that the process writes to must have no other end.
+        // The pipes that the process writes to must have no other open end.
         drop(command);
         match child {
             Ok(child) => {
                 let pid = Pid::from_raw(child.id().cast_signed());
                 *running.pid.lock() = Some(pid);
-                let _ = tell_start.send(Ok(()));
-                let _ = tell_end.send(wait(child, pid, &running));
+                let _ = start_sender.send(Ok(()));
+                let _ = end_sender.send(wait(child, pid, &running));
             }
-            Err(error) => drop(tell_start.send(Err(error))),
+            Err(error) => drop(start_sender.send(Err(error))),
         }
-        running.over.cancel();
+        running.ended_token.cancel();
         if let Some(file) = file {
             // Removed with the folder otherwise.
             let _ = fs::remove_file(file);
@@ -314,9 +318,9 @@ fn mind(
     Ok(ended)
 }
 
-fn wait(mut child: Child, pid: Pid, running: &Running) -> i32 {
-    // It keeps its number until it was waited for, so that nobody else gets its signals. Whoever
-    // forgets the number too early cannot end the process any more.
+fn wait(mut child: Child, pid: Pid, running: &RunningProcess) -> i32 {
+    // The pid stays reserved until the process is reaped, so that no other process gets its
+    // signals. If the pid were cleared before the exit, the process could not be killed any more.
     let exited = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
     while let Err(Errno::EINTR) = waitid(Id::Pid(pid), exited) {}
     *running.pid.lock() = None;
@@ -333,10 +337,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_launch_that_hangs_is_ended() {
+    async fn a_launch_that_hangs_is_killed() {
         let folder = tempfile::tempdir().unwrap();
-        let starter = Starter {
-            // Says what it is given again and again, and keeps the pipe for its report.
+        let starter = ProcessStarter {
+            // `yes` prints forever and keeps the report pipe open.
             launcher: "yes".into(),
             clock: Clock::system(),
         };
@@ -345,19 +349,19 @@ mod tests {
             environment: [].into(),
             folder: None,
             parent: std::process::id(),
-            rooms: None,
+            namespaces: None,
             joins: None,
             terminal: false,
             reports: false,
         };
-        let log = Log::of(folder.path());
-        let (started, told) = starter.start_now(launch, folder.path(), &log).unwrap();
+        let log = ContainerLog::of(folder.path());
+        let (started, report) = starter.start_now(launch, folder.path(), &log).unwrap();
         let running = started.running.clone();
         assert!(running.id().is_some());
-        let late = starter.reported(started, told).await.unwrap_err();
+        let late = starter.wait_for_report(started, report).await.unwrap_err();
         assert_eq!(late.to_string(), "it was not launched within 60 seconds");
         tokio::time::resume();
-        let over = tokio::time::timeout(Duration::from_mins(1), running.over());
+        let over = tokio::time::timeout(Duration::from_mins(1), running.wait_ended());
         over.await.expect("it is ended");
     }
 }

@@ -1,7 +1,7 @@
-//! The node in the API: what it is, and that it is still there.
+//! The Node object: its status and its heartbeat.
 //!
-//! Its Lease is renewed every ten seconds, which is how others know that it lives; the Node itself
-//! is written when something about it changes, and otherwise every five minutes.
+//! Its Lease is renewed every ten seconds as a heartbeat; the Node itself is written when its
+//! status changes, and otherwise every five minutes.
 
 mod machine;
 #[cfg(test)]
@@ -25,66 +25,70 @@ use k8s_openapi::{
 };
 use kube::{Api, Resource, ResourceExt};
 use neap_kit::{
-    apply::{Error, Hand},
+    apply::{Error, Writer},
     clock::Clock,
-    manager::Service,
-    site::Site,
-    watch::{Cache, Ended},
+    context::Context,
+    manager::Component,
+    watch::{Cache, WatchesStopped},
 };
 
 pub use self::machine::Machine;
-use super::Options;
-use crate::workload::moment;
+use super::NodeOptions;
+use crate::workload::api_time;
 
 const NAME: &str = "node";
-const LEASES: &str = "kube-node-lease";
-/// How often the Lease is renewed.
-const BEAT: Duration = Duration::from_secs(10);
-/// How long others wait for that before they think the node gone.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// The interval at which the Lease is renewed.
+const LEASE_RENEW_INTERVAL: Duration = Duration::from_secs(10);
+/// The lease duration, after which the node counts as gone.
 const LEASE_SECONDS: i32 = 40;
-/// How often the Node is written though nothing about it has changed.
-const REPORT: Duration = Duration::from_mins(5);
+/// The interval at which an unchanged Node is written.
+const STATUS_REPORT_INTERVAL: Duration = Duration::from_mins(5);
 
-/// Keeps the node in the API.
-pub fn service(site: &Site, options: &Options, machine: &Machine) -> Result<Service, Ended> {
-    let nodes = site.all::<Node>()?;
-    let keeper = Keeper {
-        hand: site.hand("kubelet"),
-        // A sign of life is nothing to be looked up later: there are thousands every day.
-        beats: Hand::new(
-            site.client.clone(),
+/// Keeps the Node object and its Lease up to date.
+pub fn component(
+    context: &Context,
+    options: &NodeOptions,
+    machine: &Machine,
+) -> Result<Component, WatchesStopped> {
+    let nodes = context.cache::<Node>()?;
+    let reporter = NodeReporter {
+        writer: context.writer("kubelet"),
+        // Heartbeats are not recorded for later inspection: there are thousands every day.
+        heartbeats: Writer::new(
+            context.client.clone(),
             "kubelet",
-            site.leadership.clone(),
-            site.clock,
+            context.leadership.clone(),
+            context.clock,
         )
-        .counted_by(site.watches.process().telemetry().clone()),
-        leases: Api::namespaced(site.client.clone(), LEASES),
-        clock: site.clock,
-        wanted: describe(options, machine),
+        .with_telemetry(context.watches.process().telemetry().clone()),
+        leases: Api::namespaced(context.client.clone(), LEASE_NAMESPACE),
+        clock: context.clock,
+        wanted: node_object(options, machine),
         nodes,
     };
-    Ok(Service::new(NAME, move |stop| async move {
+    Ok(Component::new(NAME, move |stop| async move {
         tokio::select! {
             () = stop.cancelled() => {}
-            () = keeper.run() => {}
+            () = reporter.run() => {}
         }
     }))
 }
 
-struct Keeper {
-    hand: Hand,
-    /// Writes signs of life, which are not noted.
-    beats: Hand,
+struct NodeReporter {
+    writer: Writer,
+    /// Writes heartbeats, which are not recorded.
+    heartbeats: Writer,
     nodes: Cache<Node>,
     leases: Api<Lease>,
     clock: Clock,
     wanted: Node,
 }
 
-impl Keeper {
+impl NodeReporter {
     async fn run(&self) {
         self.nodes.synced().await;
-        // As it was last written; asked for only when that is not known.
+        // The Lease as it was last written; read only when that is unknown.
         let mut lease = None;
         loop {
             let last = lease.take();
@@ -96,39 +100,39 @@ impl Keeper {
                 Ok(written) => lease = written,
                 Err(error) => tracing::warn!(%error, "the node could not be reported"),
             }
-            self.clock.sleep(BEAT).await;
+            self.clock.sleep(LEASE_RENEW_INTERVAL).await;
         }
     }
 
-    /// Makes the Node what it should be, and returns it.
+    /// Creates or updates the Node, and returns it.
     async fn register(&self) -> Result<Node, Error> {
         let key = neap_kit::key::Key::of(&self.wanted);
-        let known = self.nodes.get(&key);
-        let Some(known) = known else {
-            // One that is there and not known yet comes by the watch.
-            let made = self.hand.create(&self.wanted).await?;
+        let cached = self.nodes.get(&key);
+        let Some(cached) = cached else {
+            // If it exists and is not in the cache yet, the watch delivers it.
+            let made = self.writer.create(&self.wanted).await?;
             let mut node = made.unwrap_or_else(|| self.wanted.clone());
             if node.uid().is_some() {
                 node.status = Some(status(&self.wanted, None, self.clock.now()));
-                node = self.hand.replace_status(&node).await?;
+                node = self.writer.replace_status(&node).await?;
             }
             return Ok(node);
         };
-        let status = status(&self.wanted, known.status.as_ref(), self.clock.now());
-        if known.status.as_ref() != Some(&status) {
-            let mut node = (*known).clone();
+        let status = status(&self.wanted, cached.status.as_ref(), self.clock.now());
+        if cached.status.as_ref() != Some(&status) {
+            let mut node = (*cached).clone();
             node.status = Some(status);
-            return self.hand.replace_status(&node).await;
+            return self.writer.replace_status(&node).await;
         }
-        Ok((*known).clone())
+        Ok((*cached).clone())
     }
 
-    /// Renews the Lease of the node, which was `last` written so, and returns it.
+    /// Renews the Lease of the node, last written as `last`, and returns it.
     async fn renew(&self, node: &Node, last: Option<Lease>) -> Result<Option<Lease>, Error> {
         let name = node.name_any();
         let now = Some(MicroTime(self.clock.now()));
         let refused = |source| Error::Refused {
-            key: neap_kit::key::Key::new(LEASES, &name),
+            key: neap_kit::key::Key::new(LEASE_NAMESPACE, &name),
             source: Box::new(source),
         };
         let known = match last {
@@ -137,12 +141,12 @@ impl Keeper {
         };
         if let Some(mut lease) = known {
             lease.spec.get_or_insert_default().renew_time = now;
-            return self.beats.replace(&lease).await.map(Some);
+            return self.heartbeats.replace(&lease).await.map(Some);
         }
         let lease = Lease {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
-                namespace: Some(LEASES.to_owned()),
+                namespace: Some(LEASE_NAMESPACE.to_owned()),
                 owner_references: node.owner_ref(&()).map(|owner| vec![owner]),
                 ..ObjectMeta::default()
             },
@@ -153,12 +157,12 @@ impl Keeper {
                 ..LeaseSpec::default()
             }),
         };
-        self.hand.create(&lease).await
+        self.writer.create(&lease).await
     }
 }
 
-/// The node as this machine and these options make it.
-fn describe(options: &Options, machine: &Machine) -> Node {
+/// The Node object for this machine and these options.
+fn node_object(options: &NodeOptions, machine: &Machine) -> Node {
     let labels = [
         ("kubernetes.io/hostname", options.name.as_str()),
         ("kubernetes.io/os", "linux"),
@@ -218,7 +222,7 @@ fn describe(options: &Options, machine: &Machine) -> Node {
     }
 }
 
-fn images(options: &Options) -> Vec<ContainerImage> {
+fn images(options: &NodeOptions) -> Vec<ContainerImage> {
     let images = options.images.names().map(|name| ContainerImage {
         names: Some(vec![name.to_owned()]),
         size_bytes: None,
@@ -226,9 +230,9 @@ fn images(options: &Options) -> Vec<ContainerImage> {
     images.collect()
 }
 
-/// The status to show: what is wanted, with conditions whose times move only when they should.
+/// The wanted status, with conditions whose times change only when they must.
 fn status(wanted: &Node, former: Option<&NodeStatus>, now: Timestamp) -> NodeStatus {
-    let said = [
+    let wanted_conditions = [
         (
             "MemoryPressure",
             "False",
@@ -262,18 +266,19 @@ fn status(wanted: &Node, former: Option<&NodeStatus>, now: Timestamp) -> NodeSta
             .into_iter()
             .find(|condition| condition.type_ == kind)
     };
-    let conditions = said.map(|(kind, truth, reason, message)| {
-        let before = before(kind).filter(|before| before.status == truth);
+    let conditions = wanted_conditions.map(|(kind, value, reason, message)| {
+        let before = before(kind).filter(|before| before.status == value);
         let beat = before.and_then(|before| before.last_heartbeat_time.as_ref());
-        let is_fresh = |beat: &&Time| now.duration_since(beat.0).unsigned_abs() < REPORT;
+        let is_fresh =
+            |beat: &&Time| now.duration_since(beat.0).unsigned_abs() < STATUS_REPORT_INTERVAL;
         let since = before.and_then(|before| before.last_transition_time.clone());
         NodeCondition {
             type_: kind.to_owned(),
-            status: truth.to_owned(),
+            status: value.to_owned(),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
-            last_heartbeat_time: Some(beat.filter(is_fresh).cloned().unwrap_or(moment(now))),
-            last_transition_time: Some(since.unwrap_or(moment(now))),
+            last_heartbeat_time: Some(beat.filter(is_fresh).cloned().unwrap_or(api_time(now))),
+            last_transition_time: Some(since.unwrap_or(api_time(now))),
         }
     });
     NodeStatus {

@@ -1,21 +1,21 @@
-//! The volumes of a pod: what is in them, and how it gets there.
+//! The volumes of a pod and their contents.
 //!
-//! What comes from objects is written as a kubelet writes it: the files of one state are in one
-//! folder, and a link leads there. When an object changes, the link is turned to a new folder, so
-//! that a process sees the old files or the new ones, and never some of each.
+//! Files from objects are written as a kubelet writes them: the files of one state are in one
+//! folder, and a symbolic link points to it. When an object changes, the link is replaced to point
+//! to a new folder, so that a process sees the old files or the new ones, and never some of each.
 
 mod content;
 mod files;
-mod machine;
+mod host_path;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    content::{Content, Files, Text, content},
+    content::{VolumeContent, VolumeFile, VolumeFiles, content},
     files::write,
-    machine::Wanted,
+    host_path::HostPathType,
 };
 pub(super) use self::{
-    files::{folder_of_ones_own, put_text},
-    machine::{Place, provide},
+    files::{create_private_folder, write_text},
+    host_path::{VolumePath, ensure_host_path},
 };

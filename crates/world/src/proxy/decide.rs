@@ -1,4 +1,4 @@
-//! Which addresses lead where. Pure.
+//! The routes from addresses to pods. Pure.
 
 use std::{
     collections::BTreeMap,
@@ -11,23 +11,23 @@ use k8s_openapi::api::{
 };
 use neap_kit::key::Key;
 
-/// Where a connection to an address may go.
+/// The backends of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Route {
-    /// Whose address it is.
+    /// The Service of the address.
     pub(super) service: Key,
-    /// The pods that answer there.
+    /// The addresses of the pods.
     pub(super) backends: Vec<SocketAddr>,
-    /// One client is always led to the same pod.
+    /// Whether a client always gets the same pod (`sessionAffinity: ClientIP`).
     pub(super) sticky: bool,
-    /// The port of the node that leads there too.
+    /// The node port of the same Service port.
     pub(super) node_port: Option<u16>,
 }
 
-/// Routes by the address that is listened on.
+/// Routes by listening address.
 pub(super) type Routes = BTreeMap<SocketAddr, Route>;
 
-/// All routes that these services and slices ask for; node ports are listened on at `nodes`.
+/// All routes of these Services and slices; node ports are bound on `nodes`.
 pub(super) fn routes<'a>(
     services: impl Iterator<Item = &'a Service>,
     slices_of: impl Fn(&Key) -> Vec<&'a EndpointSlice>,
@@ -65,7 +65,7 @@ fn is_tcp(port: &ServicePort) -> bool {
     port.protocol.as_deref().unwrap_or("TCP") == "TCP"
 }
 
-/// The pods that are ready behind a port; if none is, those that still answer while they end.
+/// The ready pods behind a port; if there are none, those that still serve while they terminate.
 fn backends(slices: &[&EndpointSlice], port: &ServicePort) -> Vec<SocketAddr> {
     let (mut ready, mut ending) = (Vec::new(), Vec::new());
     for slice in slices {

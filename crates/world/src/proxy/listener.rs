@@ -1,4 +1,4 @@
-//! One address: takes connections and passes them on, or refuses them while nobody is there.
+//! The listener of one address: forwards connections, or refuses them while there are no backends.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -21,23 +21,23 @@ use tokio::{
 
 use super::decide::Route;
 
-/// A pod that does not take a connection within this time is passed over.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// So many connections may wait to be taken.
-const WAITING: u32 = 1024;
-/// A machine that is out of files is not asked for more at once.
-const PAUSE: Duration = Duration::from_millis(50);
-/// A door that cannot be turned after so many tries is given up: somebody else has the address.
-const TRIES: u32 = 40;
+/// The timeout for a connection to a pod, after which the next one is tried.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The backlog of connections that are not accepted yet.
+const LISTEN_BACKLOG: u32 = 1024;
+/// The delay after a failed accept or bind, which may be due to exhausted file descriptors.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// The number of bind attempts before the address counts as taken by another program.
+const MAX_BIND_ATTEMPTS: u32 = 40;
 
-/// Where an address leads at present; changes while its listener runs.
+/// The current route of an address; changes while its listener runs.
 #[derive(Debug)]
-pub(super) struct Lead {
+pub(super) struct CurrentRoute {
     route: watch::Sender<Route>,
     turn: AtomicUsize,
 }
 
-impl Lead {
+impl CurrentRoute {
     pub(super) fn new(route: Route) -> Self {
         Self {
             route: watch::Sender::new(route),
@@ -49,7 +49,7 @@ impl Lead {
         self.route.borrow().clone()
     }
 
-    pub(super) fn to(&self, route: Route) {
+    pub(super) fn set(&self, route: Route) {
         self.route.send_if_modified(|former| {
             let is_new = *former != route;
             *former = route;
@@ -74,114 +74,121 @@ impl Lead {
     }
 }
 
-/// The socket of an address. While it is closed the address is not ours alone: whoever listens on all
-/// addresses of the machine may take the port, and then this one cannot be opened.
+/// The socket of an address. While it is not listening, a program that listens on all addresses of
+/// the machine may take the port, and then this socket cannot listen again.
 #[derive(Debug)]
-pub(super) enum Door {
-    /// Connections are refused, as they are at an address without endpoints.
+pub(super) enum ServiceSocket {
+    /// Bound without listening: connections are refused, as for a Service without endpoints.
     Closed(TcpSocket),
-    Open(TcpListener),
+    Listening(TcpListener),
 }
 
-impl Door {
-    /// Takes an address; nobody is let in yet.
-    pub(super) fn at(address: SocketAddr) -> io::Result<Self> {
+impl ServiceSocket {
+    /// Binds an address without listening.
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = if address.is_ipv4() {
             TcpSocket::new_v4()?
         } else {
             TcpSocket::new_v6()?
         };
-        // Connections that were made here may outlast the door.
+        // Accepted connections may outlive the socket.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Self::Closed(socket))
     }
 
-    /// Opens or closes it.
-    fn turned(self, is_open: bool, address: SocketAddr) -> io::Result<Self> {
+    /// Starts or stops listening.
+    fn switched(self, is_open: bool, address: SocketAddr) -> io::Result<Self> {
         match self {
-            Self::Closed(socket) if is_open => socket.listen(WAITING).map(Self::Open),
-            Self::Open(listener) if !is_open => {
-                // Whoever waits to be taken is turned away with it.
+            Self::Closed(socket) if is_open => socket.listen(LISTEN_BACKLOG).map(Self::Listening),
+            Self::Listening(listener) if !is_open => {
+                // Connections in the backlog are reset with it.
                 drop(listener);
-                Self::at(address)
+                Self::bind(address)
             }
-            as_it_should_be => Ok(as_it_should_be),
+            unchanged => Ok(unchanged),
         }
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match self {
-            Self::Open(listener) => listener.accept().await,
+            Self::Listening(listener) => listener.accept().await,
             Self::Closed(_) => std::future::pending().await,
         }
     }
 }
 
-/// An address that somebody else has taken.
+/// The result of a listener whose address was taken by another program.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub(super) struct AddressLost {
     pub(super) error: io::Error,
-    /// Connections that were made here before, and go on.
-    pub(super) passed: JoinSet<()>,
+    /// Connections that were accepted before, and continue.
+    pub(super) connections: JoinSet<()>,
 }
 
-/// Opens or closes the door of an address, which somebody else may have for a moment.
-async fn turned(door: Door, is_open: bool, address: SocketAddr, clock: Clock) -> io::Result<Door> {
-    let mut turned = door.turned(is_open, address);
-    for _ in 0..TRIES {
-        if turned.is_ok() {
+/// Starts or stops listening, with retries while another program has the address for a moment.
+async fn switched(
+    socket: ServiceSocket,
+    is_open: bool,
+    address: SocketAddr,
+    clock: Clock,
+) -> io::Result<ServiceSocket> {
+    let mut switched = socket.switched(is_open, address);
+    for _ in 0..MAX_BIND_ATTEMPTS {
+        if switched.is_ok() {
             break;
         }
-        clock.sleep(PAUSE).await;
-        turned = Door::at(address).and_then(|door| door.turned(is_open, address));
+        clock.sleep(RETRY_DELAY).await;
+        switched =
+            ServiceSocket::bind(address).and_then(|socket| socket.switched(is_open, address));
     }
-    turned
+    switched
 }
 
-/// Passes connections on until it is dropped, and with it all of them, those that were `passed`
-/// before as well. The door is open while there is somebody to whom it leads. Ends only if the
-/// address is lost.
-pub(super) async fn attend(
-    mut door: Door,
+/// Forwards connections until it is dropped, which also ends those in `connections`, accepted
+/// before. It listens while there are backends. It returns only if the address is lost.
+pub(super) async fn serve(
+    mut socket: ServiceSocket,
     address: SocketAddr,
-    lead: Arc<Lead>,
-    mut passed: JoinSet<()>,
+    current: Arc<CurrentRoute>,
+    mut connections: JoinSet<()>,
     clock: Clock,
-) -> Lost {
-    let mut route = lead.route.subscribe();
+) -> AddressLost {
+    let mut route = current.route.subscribe();
     loop {
         let is_open = !route.borrow_and_update().backends.is_empty();
-        door = match turned(door, is_open, address, clock).await {
-            Ok(door) => door,
-            Err(error) => return Lost { error, passed },
+        socket = match switched(socket, is_open, address, clock).await {
+            Ok(socket) => socket,
+            Err(error) => return AddressLost { error, connections },
         };
         tokio::select! {
-            accepted = door.accept() => match accepted {
+            accepted = socket.accept() => match accepted {
                 Ok((stream, client)) => {
-                    let candidates = lead.candidates(client);
-                    passed.spawn(async move {
-                        // A connection that breaks is no news: both ends know.
-                        let _ = pass(stream, client, &candidates, clock).await;
+                    let candidates = current.candidates(client);
+                    connections.spawn(async move {
+                        // A broken connection needs no log: both ends know.
+                        let _ = forward(stream, client, &candidates, clock).await;
                     });
                 }
-                Err(_) => clock.sleep(PAUSE).await,
+                Err(_) => clock.sleep(RETRY_DELAY).await,
             },
-            Some(_) = passed.join_next() => {}
-            // The lead is ours as well, so this does not end.
+            Some(_) = connections.join_next() => {}
+            // The sender is held here as well, so this never fails.
             _ = route.changed() => {}
         }
     }
 }
 
-async fn pass(
+async fn forward(
     mut client: TcpStream,
     source: SocketAddr,
     candidates: &[SocketAddr],
     clock: Clock,
 ) -> io::Result<()> {
     for &address in candidates {
-        let connected = clock.within(PATIENCE, reach(address, source)).await;
+        let connected = clock
+            .within(CONNECT_TIMEOUT, connect_as_client(address, source))
+            .await;
         if let Some(Ok(mut pod)) = connected {
             client.set_nodelay(true)?;
             pod.set_nodelay(true)?;
@@ -189,14 +196,14 @@ async fn pass(
             return Ok(());
         }
     }
-    // They are ready and do not answer: closed at once.
+    // The pods are ready and do not answer: the connection is closed at once.
     Ok(())
 }
 
-/// A connection to a pod that comes from where the client is, as it does through a data plane of the
-/// kernel. Only a client that lets its port be shared leaves it to us; the others are served from a
-/// port of ours.
-async fn reach(pod: SocketAddr, client: SocketAddr) -> io::Result<TcpStream> {
+/// A connection to a pod from the client's own source address, as with a data plane in the kernel.
+/// This works only if the client allows its port to be shared; otherwise the kernel assigns another
+/// port.
+async fn connect_as_client(pod: SocketAddr, client: SocketAddr) -> io::Result<TcpStream> {
     let as_client = async {
         let socket = if pod.is_ipv4() {
             TcpSocket::new_v4()?
@@ -208,7 +215,7 @@ async fn reach(pod: SocketAddr, client: SocketAddr) -> io::Result<TcpStream> {
         socket.connect(pod).await
     };
     match as_client.await {
-        // Nobody was asked yet, so that somebody refuses is said by nobody but the pod.
+        // Binding sends nothing to the pod, so only the pod itself can have refused.
         Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
             TcpStream::connect(pod).await
         }
@@ -225,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    fn leading_to(backends: Vec<SocketAddr>) -> Route {
+    fn route_to(backends: Vec<SocketAddr>) -> Route {
         Route {
             service: Key::new("shop", "web"),
             backends,
@@ -239,8 +246,8 @@ mod tests {
         anywhere.local_addr().unwrap()
     }
 
-    /// A process that another test starts has our sockets, too, until it is another program.
-    async fn at_last<T>(mut take: impl FnMut() -> io::Result<T>) -> T {
+    /// Retries: a process that another test starts shares our sockets until its exec.
+    async fn retry<T>(mut take: impl FnMut() -> io::Result<T>) -> T {
         loop {
             match take() {
                 Ok(taken) => return taken,
@@ -249,7 +256,8 @@ mod tests {
         }
     }
 
-    /// Resolves once the address refuses. Whoever waits while it closes is turned away otherwise.
+    /// Resolves once the address refuses. A connection that waits while it closes gets another
+    /// error.
     async fn refused(address: SocketAddr) {
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         while !TcpStream::connect(address).await.is_err_and(is_refused) {
@@ -267,43 +275,43 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_refuses_while_nobody_is_there_and_keeps_what_it_has() {
+    async fn an_address_without_backends_refuses_and_keeps_its_connections() {
         let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let there = vec![pod.local_addr().unwrap()];
         let address = free().await;
-        let lead = Arc::new(Lead::new(leading_to(Vec::new())));
-        let door = at_last(|| Door::at(address)).await;
+        let current = Arc::new(CurrentRoute::new(route_to(Vec::new())));
+        let socket = retry(|| ServiceSocket::bind(address)).await;
         let mut tasks = JoinSet::new();
-        tasks.spawn(attend(
-            door,
+        tasks.spawn(serve(
+            socket,
             address,
-            lead.clone(),
+            current.clone(),
             JoinSet::new(),
             Clock::system(),
         ));
         refused(address).await;
         for _ in 0..3 {
-            lead.to(leading_to(there.clone()));
+            current.set(route_to(there.clone()));
             let mut client = reached(address).await;
             let (mut served, _) = pod.accept().await.unwrap();
-            lead.to(leading_to(Vec::new()));
+            current.set(route_to(Vec::new()));
             refused(address).await;
             served.write_all(b"still here").await.unwrap();
-            let mut heard = [0; 10];
-            client.read_exact(&mut heard).await.unwrap();
-            assert_eq!(&heard, b"still here");
+            let mut received = [0; 10];
+            client.read_exact(&mut received).await.unwrap();
+            assert_eq!(&received, b"still here");
         }
     }
 
     #[tokio::test]
-    async fn a_pod_sees_where_a_client_comes_from_that_shares_its_port() {
+    async fn a_pod_sees_the_source_of_a_client_that_shares_its_port() {
         let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = free().await;
-        let lead = Arc::new(Lead::new(leading_to(vec![pod.local_addr().unwrap()])));
-        let door = at_last(|| Door::at(address)).await;
+        let current = Arc::new(CurrentRoute::new(route_to(vec![pod.local_addr().unwrap()])));
+        let socket = retry(|| ServiceSocket::bind(address)).await;
         let mut tasks = JoinSet::new();
-        let attended = attend(door, address, lead, JoinSet::new(), Clock::system());
-        tasks.spawn(attended);
+        let serving = serve(socket, address, current, JoinSet::new(), Clock::system());
+        tasks.spawn(serving);
         reached(address).await;
         pod.accept().await.unwrap();
         for shares in [true, false] {
@@ -324,43 +332,43 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_somebody_else_took_is_given_up_and_connections_are_kept() {
+    async fn an_address_taken_by_another_program_is_given_up_and_connections_continue() {
         let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let there = leading_to(vec![pod.local_addr().unwrap()]);
+        let there = route_to(vec![pod.local_addr().unwrap()]);
         let address = free().await;
-        let lead = Arc::new(Lead::new(there.clone()));
-        let attended = |passed| {
-            let lead = lead.clone();
+        let current = Arc::new(CurrentRoute::new(there.clone()));
+        let serving = |connections| {
+            let current = current.clone();
             async move {
-                let door = at_last(|| Door::at(address)).await;
-                attend(door, address, lead, passed, Clock::system()).await
+                let socket = retry(|| ServiceSocket::bind(address)).await;
+                serve(socket, address, current, connections, Clock::system()).await
             }
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(attended(JoinSet::new()));
+        tasks.spawn(serving(JoinSet::new()));
         let mut client = reached(address).await;
         let (mut served, _) = pod.accept().await.unwrap();
-        lead.to(leading_to(Vec::new()));
+        current.set(route_to(Vec::new()));
         refused(address).await;
-        let other = at_last(|| everywhere(address.port())).await;
+        let other = retry(|| everywhere(address.port())).await;
         tokio::time::pause();
-        lead.to(there);
+        current.set(there);
         let lost = tasks.join_next().await.unwrap().unwrap();
         tokio::time::resume();
         assert_eq!(lost.error.kind(), io::ErrorKind::AddrInUse);
         drop(other);
-        tasks.spawn(attended(lost.passed));
+        tasks.spawn(serving(lost.connections));
         reached(address).await;
         served.write_all(b"still here").await.unwrap();
-        let mut heard = [0; 10];
-        client.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"still here");
+        let mut received = [0; 10];
+        client.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"still here");
     }
 
     #[tokio::test]
-    async fn an_address_of_somebody_else_cannot_be_taken() {
+    async fn an_address_in_use_cannot_be_bound() {
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let taken = Door::at(other.local_addr().unwrap()).unwrap_err();
+        let taken = ServiceSocket::bind(other.local_addr().unwrap()).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::{
-    Options,
+    ProxyOptions,
     decide::{Routes, routes},
 };
-use crate::stage::Stage;
+use crate::stage::TestCluster;
 
 fn table(service: &Value, slices: &[Value]) -> Routes {
     let service: Service = serde_json::from_value(service.clone()).unwrap();
@@ -39,7 +39,7 @@ fn slice(endpoints: &Value) -> Value {
     })
 }
 
-fn leads(routes: &Routes, address: &str) -> Vec<String> {
+fn backends(routes: &Routes, address: &str) -> Vec<String> {
     let address: SocketAddr = address.parse().unwrap();
     routes[&address]
         .backends
@@ -49,7 +49,7 @@ fn leads(routes: &Routes, address: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_address_leads_to_the_pods_that_are_ready() {
+fn an_address_routes_to_ready_pods() {
     let spec = json!({"clusterIP": "127.1.128.5", "type": "NodePort", "ports": [
         {"name": "http", "port": 80, "nodePort": 30080},
         {"name": "dns", "port": 53, "protocol": "UDP"},
@@ -64,23 +64,23 @@ fn an_address_leads_to_the_pods_that_are_ready() {
     let listened: Vec<_> = routes.keys().map(ToString::to_string).collect();
     assert_eq!(listened, ["127.1.0.1:30080", "127.1.128.5:80"]);
     assert_eq!(
-        leads(&routes, "127.1.128.5:80"),
+        backends(&routes, "127.1.128.5:80"),
         ["127.1.1.1:8080", "127.1.1.2:8080"]
     );
 }
 
 #[test]
-fn pods_that_end_are_better_than_none() {
+fn terminating_pods_serve_if_no_pod_is_ready() {
     let spec = json!({"clusterIP": "127.1.128.5", "ports": [{"name": "http", "port": 80}]});
     let ending = json!([{"addresses": ["127.1.1.4"], "conditions": {"ready": false, "serving": true, "terminating": true}}]);
     let routes = table(&service(&spec), &[slice(&ending)]);
-    assert_eq!(leads(&routes, "127.1.128.5:80"), ["127.1.1.4:8080"]);
-    let nobody = table(&service(&spec), &[]);
-    assert_eq!(leads(&nobody, "127.1.128.5:80"), [""; 0]);
+    assert_eq!(backends(&routes, "127.1.128.5:80"), ["127.1.1.4:8080"]);
+    let empty = table(&service(&spec), &[]);
+    assert_eq!(backends(&empty, "127.1.128.5:80"), [""; 0]);
 }
 
 #[test]
-fn a_service_without_an_address_of_its_own_is_not_listened_on() {
+fn a_service_without_a_cluster_ip_has_no_listener() {
     for spec in [
         json!({"clusterIP": "None", "ports": [{"port": 80}]}),
         json!({"type": "ExternalName", "externalName": "elsewhere"}),
@@ -90,19 +90,19 @@ fn a_service_without_an_address_of_its_own_is_not_listened_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_somebody_else_took_is_told_and_tried_again() {
+async fn an_address_taken_by_another_program_is_reported_and_retried() {
     let node = IpAddr::V4(Ipv4Addr::new(127, 77, 3, 1));
     let address = SocketAddr::from((node, 31877));
-    let options = Options {
+    let options = ProxyOptions {
         nodes: vec![node],
-        ..Options::default()
+        ..ProxyOptions::default()
     };
-    let stage = Stage::open(|site| Ok(vec![super::service(site, options)?])).await;
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context, options)?])).await;
     let ports = json!([{"name": "http", "port": 8080, "nodePort": address.port()}]);
     let spec = json!({"type": "NodePort", "ports": ports});
     let made = json!({"metadata": {"name": "web"}, "spec": spec});
-    stage.create::<Service>(made).await;
-    stage.pass(Duration::from_secs(1)).await;
+    cluster.create::<Service>(made).await;
+    cluster.advance(Duration::from_secs(1)).await;
     let other = TcpSocket::new_v4().unwrap();
     other.set_reuseaddr(true).unwrap();
     other.bind(address).unwrap();
@@ -110,44 +110,44 @@ async fn an_address_that_somebody_else_took_is_told_and_tried_again() {
     let mut ready = slice(&json!([{"addresses": ["192.0.2.9"]}]));
     let labels = json!({"kubernetes.io/service-name": "web"});
     ready["metadata"] = json!({"name": "web-1", "labels": labels});
-    stage.create::<EndpointSlice>(ready).await;
-    stage.pass(Duration::from_secs(10)).await;
-    let said = format!("{address} is not served: another program has the port;");
-    let events = stage.list::<Event>().await;
+    cluster.create::<EndpointSlice>(ready).await;
+    cluster.advance(Duration::from_secs(10)).await;
+    let expected = format!("{address} is not served: another program has the port;");
+    let events = cluster.list::<Event>().await;
     let mut messages = events.into_iter().filter_map(|event| event.message);
-    assert!(messages.any(|message| message.starts_with(&said)));
+    assert!(messages.any(|message| message.starts_with(&expected)));
     drop(other);
     assert!(TcpStream::connect(address).await.is_err());
-    stage.pass(Duration::from_mins(1)).await;
+    cluster.advance(Duration::from_mins(1)).await;
     TcpStream::connect(address).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_change_is_followed_after_the_lag_whatever_came_before() {
+async fn each_change_is_applied_after_its_own_lag() {
     let node = IpAddr::V4(Ipv4Addr::new(127, 77, 4, 1));
-    let options = Options {
+    let options = ProxyOptions {
         nodes: vec![node],
         lag: Duration::from_secs(10),
-        ..Options::default()
+        ..ProxyOptions::default()
     };
-    let stage = Stage::open(|site| Ok(vec![super::service(site, options)?])).await;
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context, options)?])).await;
     let ready = async |name: &str, port: u16| {
         let ports = json!([{"name": "http", "port": 8080, "nodePort": port}]);
         let spec = json!({"type": "NodePort", "ports": ports});
         let made = json!({"metadata": {"name": name}, "spec": spec});
-        stage.create::<Service>(made).await;
+        cluster.create::<Service>(made).await;
         let mut slice = slice(&json!([{"addresses": ["192.0.2.9"]}]));
         let labels = json!({"kubernetes.io/service-name": name});
         slice["metadata"] = json!({"name": name, "labels": labels});
-        stage.create::<EndpointSlice>(slice).await;
+        cluster.create::<EndpointSlice>(slice).await;
     };
     let is_open = async |port: u16| TcpStream::connect((node, port)).await.is_ok();
     ready("web", 31878).await;
-    stage.pass(Duration::from_secs(6)).await;
+    cluster.advance(Duration::from_secs(6)).await;
     ready("shop", 31879).await;
-    stage.pass(Duration::from_secs(6)).await;
+    cluster.advance(Duration::from_secs(6)).await;
     assert!(is_open(31878).await);
     assert!(!is_open(31879).await, "it came six seconds ago");
-    stage.pass(Duration::from_secs(5)).await;
+    cluster.advance(Duration::from_secs(5)).await;
     assert!(is_open(31879).await);
 }

@@ -1,4 +1,4 @@
-//! Which pods to make and which to end. Pure.
+//! Which pods to create and which to delete. Pure.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -11,25 +11,23 @@ use kube::ResourceExt;
 use neap_kit::planted;
 
 use crate::workload::{
-    claim, from_template, has_ended, is_active, is_available, is_ready, owned_by, phase,
-    ready_since, some, suffix, whole,
+    claim, from_template, has_ended, is_active, is_available, is_ready, nonzero, owned_by, phase,
+    ready_since, suffix, to_i32,
 };
 
-/// The cost of losing a pod, as people write it on one.
+/// The annotation with which users rank pods for deletion.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// At most so many pods are made or ended in one pass.
-const BURST: usize = 500;
+/// The maximum number of pods created or deleted in one reconcile.
+const BURST_REPLICAS: usize = 500;
 
-/// What is known.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) set: &'a ReplicaSet,
-    /// The pods of its namespace that are its own or nobody's.
+    /// The pods of its namespace that it controls, and the orphans.
     pub(super) pods: Vec<&'a Pod>,
     pub(super) now: Timestamp,
 }
 
-/// What is to be done.
 #[derive(Debug, Default)]
 pub(super) struct Decision<'a> {
     pub(super) adopt: Vec<&'a Pod>,
@@ -37,8 +35,8 @@ pub(super) struct Decision<'a> {
     pub(super) create: Vec<Pod>,
     pub(super) delete: Vec<&'a Pod>,
     pub(super) status: ReplicaSetStatus,
-    /// A pod becomes available then, though nothing is written.
-    pub(super) again: Option<Duration>,
+    /// The time until a pod becomes available, which no watch reports.
+    pub(super) requeue_after: Option<Duration>,
 }
 
 pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
@@ -49,19 +47,19 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     let leaving = set.metadata.deletion_timestamp.is_some();
     let uid = set.uid().unwrap_or_default();
     let mut claims = claim(&facts.pods, &uid, &spec.selector, leaving);
-    // One that is over would count for nothing, and be kept from whoever it might belong to.
+    // A pod that has ended would not count, and would be withheld from an owner it might belong to.
     claims.adopt.retain(|pod| is_active(pod));
     let mut own = claims.owned;
     own.extend(&claims.adopt);
     let active: Vec<&Pod> = own.iter().copied().filter(|pod| is_active(pod)).collect();
-    let leaving_pods = own.iter().filter(|pod| is_leaving(pod)).count();
-    let (mut status, again) = status(set, spec, &active, facts.now);
-    status.terminating_replicas = Some(whole(leaving_pods));
+    let terminating = own.iter().filter(|pod| is_terminating(pod)).count();
+    let (mut status, requeue_after) = status(set, spec, &active, facts.now);
+    status.terminating_replicas = Some(to_i32(terminating));
     let mut decision = Decision {
         adopt: claims.adopt,
         release: claims.release,
         status,
-        again,
+        requeue_after,
         ..Decision::default()
     };
     planted!(DoneByGeneration => {
@@ -75,17 +73,17 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     }
     let wanted = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
     if active.len() < wanted {
-        let missing = (wanted - active.len()).min(BURST);
+        let missing = (wanted - active.len()).min(BURST_REPLICAS);
         decision.create = replicas(set, spec, &facts.pods, missing);
     } else {
-        let surplus = (active.len() - wanted).min(BURST);
-        decision.delete = least_missed(active);
+        let surplus = (active.len() - wanted).min(BURST_REPLICAS);
+        decision.delete = deletion_order(active);
         decision.delete.truncate(surplus);
     }
     decision
 }
 
-/// New pods under the first names that are free.
+/// New pods under the first free names.
 fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize) -> Vec<Pod> {
     let (Some(template), Some(owner)) = (&spec.template, owned_by(set)) else {
         return Vec::new();
@@ -93,7 +91,7 @@ fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize
     let namespace = set.namespace().unwrap_or_default();
     let uid = set.uid().unwrap_or_default();
     let base = format!("{}-", set.name_any());
-    // A generated name keeps room for its letters.
+    // The prefix is shortened to leave space for the suffix.
     let short: String = base.chars().take(58).collect();
     let names = (0..).map(|number: u64| format!("{short}{}", suffix(&[&uid, &number.to_string()])));
     let free = names.filter(|name| !pods.iter().any(|pod| pod.name_any() == *name));
@@ -106,8 +104,8 @@ fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize
     pods.collect()
 }
 
-/// The pods in the order in which they are given up.
-fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
+/// The pods in the order in which they are deleted.
+fn deletion_order(mut pods: Vec<&Pod>) -> Vec<&Pod> {
     let mut on_node: HashMap<&str, usize> = HashMap::new();
     for pod in &pods {
         *on_node.entry(node(pod)).or_default() += 1;
@@ -136,8 +134,8 @@ fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
     pods
 }
 
-/// Whether it was told to go, and has not ended yet.
-fn is_leaving(pod: &Pod) -> bool {
+/// Whether the pod was deleted and has not ended yet.
+fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some() && !has_ended(pod)
 }
 
@@ -181,23 +179,25 @@ fn status(
             .iter()
             .all(|(key, value)| pod.labels().get(key) == Some(value))
     };
-    let (mut available, mut again) = (0, None::<Duration>);
+    let (mut available, mut requeue_after) = (0, None::<Duration>);
     for pod in active {
         match is_available(pod, spec.min_ready_seconds.unwrap_or(0), now) {
             Ok(()) => available += 1,
-            Err(Some(left)) => again = Some(again.map_or(left, |soonest| soonest.min(left))),
+            Err(Some(left)) => {
+                requeue_after = Some(requeue_after.map_or(left, |soonest| soonest.min(left)));
+            }
             Err(None) => {}
         }
     }
     let former = set.status.as_ref();
     let status = ReplicaSetStatus {
-        replicas: whole(active.len()),
-        fully_labeled_replicas: some(whole(active.iter().filter(has_all).count())),
-        ready_replicas: some(whole(active.iter().filter(|pod| is_ready(pod)).count())),
-        available_replicas: some(available),
+        replicas: to_i32(active.len()),
+        fully_labeled_replicas: nonzero(to_i32(active.iter().filter(has_all).count())),
+        ready_replicas: nonzero(to_i32(active.iter().filter(|pod| is_ready(pod)).count())),
+        available_replicas: nonzero(available),
         terminating_replicas: None,
         observed_generation: set.metadata.generation,
         conditions: former.and_then(|status| status.conditions.clone()),
     };
-    (status, again)
+    (status, requeue_after)
 }

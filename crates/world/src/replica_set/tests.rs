@@ -7,7 +7,7 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::stage::{Kubelet, Stage};
+use crate::stage::{Kubelet, TestCluster};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -25,9 +25,9 @@ fn set(name: &str, replicas: i32) -> Value {
     })
 }
 
-async fn stage() -> Stage {
-    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
-    stage.with(Kubelet::default())
+async fn cluster() -> TestCluster {
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context)?])).await;
+    cluster.with_kubelet(Kubelet::default())
 }
 
 fn names(pods: &[Pod]) -> Vec<String> {
@@ -35,12 +35,12 @@ fn names(pods: &[Pod]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_pods_as_are_asked_for() {
-    let stage = stage().await;
-    stage.create::<ReplicaSet>(set("web", 3)).await;
-    stage.pass(MINUTE).await;
-    let pods: Vec<Pod> = stage.list().await;
-    let owner = stage.get::<ReplicaSet>("web").await;
+async fn the_specified_number_of_pods_runs() {
+    let cluster = cluster().await;
+    cluster.create::<ReplicaSet>(set("web", 3)).await;
+    cluster.advance(MINUTE).await;
+    let pods: Vec<Pod> = cluster.list().await;
+    let owner = cluster.get::<ReplicaSet>("web").await;
     for pod in &pods {
         assert_eq!(pod.metadata.generate_name.as_deref(), Some("web-"));
         assert_eq!(
@@ -59,82 +59,82 @@ async fn as_many_pods_as_are_asked_for() {
     };
     assert_eq!(owner.status, Some(status));
 
-    stage
+    cluster
         .patch::<ReplicaSet>("web", json!({"spec": {"replicas": 1}}))
         .await;
-    stage.pass(MINUTE).await;
-    assert_eq!(stage.list::<Pod>().await.len(), 1);
+    cluster.advance(MINUTE).await;
+    assert_eq!(cluster.list::<Pod>().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_goes_is_replaced() {
-    let stage = stage().await;
-    stage.create::<ReplicaSet>(set("web", 2)).await;
-    stage.pass(MINUTE).await;
-    let before: Vec<Pod> = stage.list().await;
-    stage.delete::<Pod>(&before[0].name_any()).await;
-    stage.pass(MINUTE).await;
-    let after: Vec<Pod> = stage.list().await;
+async fn a_deleted_pod_is_replaced() {
+    let cluster = cluster().await;
+    cluster.create::<ReplicaSet>(set("web", 2)).await;
+    cluster.advance(MINUTE).await;
+    let before: Vec<Pod> = cluster.list().await;
+    cluster.delete::<Pod>(&before[0].name_any()).await;
+    cluster.advance(MINUTE).await;
+    let after: Vec<Pod> = cluster.list().await;
     assert_eq!(after.len(), 2);
     assert!(after.iter().all(|pod| pod.uid() != before[0].uid()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_adopted_and_released_by_their_labels() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     let pod = json!({
         "metadata": {"name": "stray", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "app"}]},
     });
-    stage.create::<Pod>(pod).await;
-    stage.create::<ReplicaSet>(set("web", 2)).await;
-    stage.pass(MINUTE).await;
-    let pods: Vec<Pod> = stage.list().await;
+    cluster.create::<Pod>(pod).await;
+    cluster.create::<ReplicaSet>(set("web", 2)).await;
+    cluster.advance(MINUTE).await;
+    let pods: Vec<Pod> = cluster.list().await;
     assert_eq!(pods.len(), 2, "{:?}", names(&pods));
-    let stray = stage.get::<Pod>("stray").await;
+    let stray = cluster.get::<Pod>("stray").await;
     assert_eq!(stray.owner_references().len(), 1, "adopted");
 
     let label = json!({"metadata": {"labels": {"app": "other"}}});
-    stage.patch::<Pod>("stray", label).await;
-    stage.pass(MINUTE).await;
-    let stray = stage.get::<Pod>("stray").await;
+    cluster.patch::<Pod>("stray", label).await;
+    cluster.advance(MINUTE).await;
+    let stray = cluster.get::<Pod>("stray").await;
     assert!(stray.owner_references().is_empty(), "released");
-    assert_eq!(stage.list::<Pod>().await.len(), 3, "and replaced");
+    assert_eq!(cluster.list::<Pod>().await.len(), 3, "and replaced");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_over_is_not_adopted() {
-    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
+async fn a_pod_that_has_ended_is_not_adopted() {
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context)?])).await;
     let pod = json!({
         "metadata": {"name": "stray", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "app"}]},
     });
-    stage.create::<Pod>(pod).await;
+    cluster.create::<Pod>(pod).await;
     let over = json!({"phase": "Failed"});
-    stage.patch_status::<Pod>("stray", over).await;
-    stage.create::<ReplicaSet>(set("web", 1)).await;
-    stage.pass(MINUTE).await;
-    let stray = stage.get::<Pod>("stray").await;
+    cluster.patch_status::<Pod>("stray", over).await;
+    cluster.create::<ReplicaSet>(set("web", 1)).await;
+    cluster.advance(MINUTE).await;
+    let stray = cluster.get::<Pod>("stray").await;
     assert!(stray.owner_references().is_empty());
-    assert_eq!(stage.list::<Pod>().await.len(), 2, "another runs");
+    assert_eq!(cluster.list::<Pod>().await.len(), 2, "another runs");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_available_once_it_was_ready_long_enough() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     let mut slow = set("web", 1);
     slow["spec"]["minReadySeconds"] = 600.into();
-    stage.create::<ReplicaSet>(slow).await;
+    cluster.create::<ReplicaSet>(slow).await;
     let available = async || {
-        let status = stage
+        let status = cluster
             .get::<ReplicaSet>("web")
             .await
             .status
             .unwrap_or_default();
         (status.ready_replicas, status.available_replicas)
     };
-    stage.pass(9 * MINUTE).await;
+    cluster.advance(9 * MINUTE).await;
     assert_eq!(available().await, (Some(1), None));
-    stage.pass(2 * MINUTE).await;
+    cluster.advance(2 * MINUTE).await;
     assert_eq!(available().await, (Some(1), Some(1)));
 }

@@ -1,32 +1,31 @@
-//! Where a pod goes. Pure.
+//! Which node a pod is bound to. Pure.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
-use super::fit::obstacles;
-use crate::workload::{has_ended, preference, reluctance};
+use super::fit::unfit_reasons;
+use crate::workload::{has_ended, preferred_affinity_weight, soft_taint_count};
 
-/// A node, and the pods that are on it or on their way there.
+/// A node, and the pods that are bound or assumed to it.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct NodeInfo<'a> {
     pub(super) node: &'a Node,
     pub(super) pods: Vec<&'a Pod>,
 }
 
-/// What becomes of the pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It goes to this node.
+    /// Bind the pod to this node.
     Bind(String),
-    /// It waits until somebody lifts its gates.
+    /// The pod waits until its scheduling gates are removed.
     Gated,
-    /// It fits nowhere, and why.
-    Nowhere(String),
+    /// The pod fits no node, with the message.
+    Unschedulable(String),
 }
 
-/// Whether the pod is ours to place.
+/// Whether this scheduler is to bind the pod.
 pub(super) fn is_pending(pod: &Pod) -> bool {
     let Some(spec) = &pod.spec else {
         return false;
@@ -38,7 +37,7 @@ pub(super) fn is_pending(pod: &Pod) -> bool {
         && !has_ended(pod)
 }
 
-pub(super) fn decide(pod: &Pod, places: &[Place<'_>]) -> Decision {
+pub(super) fn decide(pod: &Pod, nodes: &[NodeInfo<'_>]) -> Decision {
     let gates = pod
         .spec
         .as_ref()
@@ -46,37 +45,37 @@ pub(super) fn decide(pod: &Pod, places: &[Place<'_>]) -> Decision {
     if gates.is_some_and(|gates| !gates.is_empty()) {
         return Decision::Gated;
     }
-    if places.is_empty() {
-        return Decision::Nowhere("no nodes available to schedule pods".to_owned());
+    if nodes.is_empty() {
+        return Decision::Unschedulable("no nodes available to schedule pods".to_owned());
     }
     let mut causes: BTreeMap<String, usize> = BTreeMap::new();
     let mut fit = Vec::new();
-    for place in places {
-        let obstacles = obstacles(pod, place.node, &place.pods);
-        if obstacles.is_empty() {
-            fit.push(place);
+    for info in nodes {
+        let reasons = unfit_reasons(pod, info.node, &info.pods);
+        if reasons.is_empty() {
+            fit.push(info);
         }
-        for cause in obstacles {
+        for cause in reasons {
             *causes.entry(cause).or_default() += 1;
         }
     }
-    let best = fit.into_iter().min_by_key(|place| {
-        let node = place.node;
-        let wish = Reverse(preference(pod, node));
+    let best = fit.into_iter().min_by_key(|info| {
+        let node = info.node;
+        let preferred = Reverse(preferred_affinity_weight(pod, node));
         (
-            reluctance(pod, node),
-            wish,
-            place.pods.len(),
+            soft_taint_count(pod, node),
+            preferred,
+            info.pods.len(),
             node.name_any(),
         )
     });
     match best {
-        Some(place) => Decision::Bind(place.node.name_any()),
-        None => Decision::Nowhere(in_words(places.len(), &causes)),
+        Some(info) => Decision::Bind(info.node.name_any()),
+        None => Decision::Unschedulable(unschedulable_message(nodes.len(), &causes)),
     }
 }
 
-fn in_words(nodes: usize, causes: &BTreeMap<String, usize>) -> String {
+fn unschedulable_message(nodes: usize, causes: &BTreeMap<String, usize>) -> String {
     let mut causes: Vec<_> = causes
         .iter()
         .map(|(cause, count)| format!("{count} {cause}"))

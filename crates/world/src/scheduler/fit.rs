@@ -2,13 +2,15 @@
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, Node, Pod, Taint};
 
-use crate::workload::{Amounts, add, amounts, at_least, is_wanted, tolerates, untolerated};
+use crate::workload::{
+    Amounts, add, amounts, at_least, matches_node_affinity, tolerates, untolerated,
+};
 
-/// Why the pod cannot go to the node, in the words that everybody knows; nothing if it can. Only
-/// the first kind of reason is told, since nobody mends the second before the first.
-pub(super) fn obstacles(pod: &Pod, node: &Node, others: &[&Pod]) -> Vec<String> {
-    let closed = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-    if closed && !tolerates(pod, &cordon()) {
+/// Why the pod does not fit the node, in kube-scheduler's words; empty if it fits. Only the first
+/// kind of reason is returned, since the others matter only once it is resolved.
+pub(super) fn unfit_reasons(pod: &Pod, node: &Node, others: &[&Pod]) -> Vec<String> {
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    if cordoned && !tolerates(pod, &cordon()) {
         return vec!["node(s) were unschedulable".to_owned()];
     }
     if let Some(taint) = untolerated(pod, node, &["NoSchedule", "NoExecute"]) {
@@ -16,16 +18,16 @@ pub(super) fn obstacles(pod: &Pod, node: &Node, others: &[&Pod]) -> Vec<String> 
         let taint = format!("{{{}: {value}}}", taint.key);
         return vec![format!("node(s) had untolerated taint {taint}")];
     }
-    if !is_wanted(pod, node) {
+    if !matches_node_affinity(pod, node) {
         return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
     }
-    if taken_port(pod, others).is_some() {
+    if conflicting_host_port(pod, others).is_some() {
         return vec!["node(s) didn't have free ports for the requested pod ports".to_owned()];
     }
-    lacking(pod, node, others)
+    insufficient_resources(pod, node, others)
 }
 
-/// What tolerates this may go to a node that is closed.
+/// The taint that a pod must tolerate to be bound to a cordoned node.
 fn cordon() -> Taint {
     Taint {
         key: "node.kubernetes.io/unschedulable".to_owned(),
@@ -40,8 +42,8 @@ fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
     ports.filter(|port| port.host_port.is_some_and(|port| port > 0))
 }
 
-/// The first port of the node that the pod asks for and that one of the others has.
-pub(crate) fn taken_port(pod: &Pod, others: &[&Pod]) -> Option<i32> {
+/// The first host port of the pod that one of the others uses.
+pub(crate) fn conflicting_host_port(pod: &Pod, others: &[&Pod]) -> Option<i32> {
     let mut clashes = host_ports(pod).filter(|port| is_taken(port, others));
     clashes.next().and_then(|port| port.host_port)
 }
@@ -60,30 +62,30 @@ fn is_taken(port: &ContainerPort, others: &[&Pod]) -> bool {
     })
 }
 
-fn lacking(pod: &Pod, node: &Node, others: &[&Pod]) -> Vec<String> {
+fn insufficient_resources(pod: &Pod, node: &Node, others: &[&Pod]) -> Vec<String> {
     let status = node.status.as_ref();
-    let mut room = amounts(status.and_then(|status| status.allocatable.as_ref()));
-    let places = room.remove("pods").unwrap_or(0) / 1_000_000_000;
+    let mut allocatable = amounts(status.and_then(|status| status.allocatable.as_ref()));
+    let max_pods = allocatable.remove("pods").unwrap_or(0) / 1_000_000_000;
     let mut taken = Amounts::new();
     for other in others {
         add(&mut taken, &requests(other));
     }
-    let mut lacking = Vec::new();
-    if others.len() as i128 + 1 > places {
-        lacking.push("Too many pods".to_owned());
+    let mut reasons = Vec::new();
+    if others.len() as i128 + 1 > max_pods {
+        reasons.push("Too many pods".to_owned());
     }
-    for (name, asked) in requests(pod) {
-        let room = room.get(&name).copied().unwrap_or(0);
+    for (name, requested) in requests(pod) {
+        let free = allocatable.get(&name).copied().unwrap_or(0);
         let taken = taken.get(&name).copied().unwrap_or(0);
-        if asked > 0 && asked > room.saturating_sub(taken) {
-            lacking.push(format!("Insufficient {name}"));
+        if requested > 0 && requested > free.saturating_sub(taken) {
+            reasons.push(format!("Insufficient {name}"));
         }
     }
-    lacking
+    reasons
 }
 
-/// What a pod asks for: its containers and sidecars together, or the greediest moment of its
-/// start; what it asks for as a whole goes before that.
+/// The resource requests of a pod: its containers and sidecars together, or the maximum during
+/// initialization if that is more; pod-level requests take precedence.
 pub(super) fn requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else {
         return Amounts::new();
@@ -94,14 +96,14 @@ pub(super) fn requests(pod: &Pod) -> Amounts {
     };
     let (mut sidecars, mut start) = (Amounts::new(), Amounts::new());
     for first in spec.init_containers.iter().flatten() {
-        let mut moment = of(first);
+        let mut requested = of(first);
         if first.restart_policy.as_deref() == Some("Always") {
-            add(&mut sidecars, &moment);
-            moment.clone_from(&sidecars);
+            add(&mut sidecars, &requested);
+            requested.clone_from(&sidecars);
         } else {
-            add(&mut moment, &sidecars);
+            add(&mut requested, &sidecars);
         }
-        at_least(&mut start, &moment);
+        at_least(&mut start, &requested);
     }
     let mut all = sidecars;
     for container in &spec.containers {

@@ -10,16 +10,16 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
     client::Body,
 };
-use neap_kit::site::Site;
+use neap_kit::context::Context;
 use serde_json::{Value, json};
 
-use super::decide::{Decision, Place, decide};
+use super::decide::{Decision, NodeInfo, decide};
 use crate::{
-    stage::{Stage, fields},
+    stage::{TestCluster, fields},
     workload::amount,
 };
 
-const SOON: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 fn node(name: &str, cpu: &str) -> Value {
     json!({
@@ -38,36 +38,35 @@ fn pod(name: &str, spec: Value) -> Value {
     pod
 }
 
-async fn stage() -> Stage {
-    Stage::open(|site| Ok(vec![super::service(site)?])).await
+async fn cluster() -> TestCluster {
+    TestCluster::start(|context| Ok(vec![super::component(context)?])).await
 }
 
-async fn add_node(stage: &Stage, node: Value) {
+async fn add_node(cluster: &TestCluster, node: Value) {
     let name = node["metadata"]["name"].as_str().unwrap().to_owned();
     let status = json!({"status": node["status"].clone()});
-    stage.create_for_all::<Node>(node).await;
-    let nodes: Api<Node> = Api::all(stage.client.clone());
+    cluster.create_cluster_scoped::<Node>(node).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
     let merge = PatchParams::default();
     let patched = nodes
         .patch_status(&name, &merge, &Patch::Merge(status))
         .await;
     patched.unwrap();
-    // A new node is tainted until it is ready, which is somebody else's to see.
+    // A new node is tainted until it is ready; the taint controller does not run here.
     let open = json!({"spec": {"taints": null}});
     let patched = nodes.patch(&name, &merge, &Patch::Merge(open)).await;
     patched.unwrap();
 }
 
-/// The node of a pod, or why it has none.
-async fn place(stage: &Stage, name: &str) -> String {
-    let pod = stage.get::<Pod>(name).await;
+async fn place(cluster: &TestCluster, name: &str) -> String {
+    let pod = cluster.get::<Pod>(name).await;
     if let Some(node) = pod.spec.unwrap().node_name {
         return node;
     }
     let conditions = pod.status.unwrap().conditions.unwrap();
     let scheduled = conditions
         .iter()
-        .find(|known| known.type_ == "PodScheduled");
+        .find(|condition| condition.type_ == "PodScheduled");
     let scheduled = scheduled.unwrap();
     assert_eq!(scheduled.status, "False");
     format!(
@@ -78,80 +77,88 @@ async fn place(stage: &Stage, name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_goes_where_it_fits_or_says_why_not() {
-    let stage = stage().await;
-    stage.create::<Pod>(pod("a", json!({}))).await;
-    stage.pass(SOON).await;
+async fn a_pod_is_bound_where_it_fits_or_reports_why_not() {
+    let cluster = cluster().await;
+    cluster.create::<Pod>(pod("a", json!({}))).await;
+    cluster.advance(SETTLE_TIME).await;
     let none = "Unschedulable: no nodes available to schedule pods";
-    assert_eq!(place(&stage, "a").await, none);
+    assert_eq!(place(&cluster, "a").await, none);
 
-    add_node(&stage, node("one", "1")).await;
-    stage.pass(SOON).await;
-    assert_eq!(place(&stage, "a").await, "one", "tried again with the node");
+    add_node(&cluster, node("one", "1")).await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(
+        place(&cluster, "a").await,
+        "one",
+        "tried again with the node"
+    );
 
-    stage.create::<Pod>(pod("b", json!({}))).await;
-    stage.pass(SOON).await;
+    cluster.create::<Pod>(pod("b", json!({}))).await;
+    cluster.advance(SETTLE_TIME).await;
     let full = "0/1 nodes are available: 1 Insufficient cpu.";
-    assert_eq!(place(&stage, "b").await, format!("Unschedulable: {full}"));
-    let events: Vec<Event> = stage.list().await;
-    let told = |reason: &str, message: &str| {
+    assert_eq!(place(&cluster, "b").await, format!("Unschedulable: {full}"));
+    let events: Vec<Event> = cluster.list().await;
+    let count = |reason: &str, message: &str| {
         let same = |event: &&Event| {
             event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)
         };
         events.iter().filter(same).count()
     };
-    assert_eq!(told("FailedScheduling", full), 1);
+    assert_eq!(count("FailedScheduling", full), 1);
     assert_eq!(
-        told("Scheduled", "Successfully assigned default/a to one"),
+        count("Scheduled", "Successfully assigned default/a to one"),
         1
     );
 
-    let pods: Api<Pod> = stage.api();
+    let pods: Api<Pod> = cluster.api();
     let now = DeleteParams::default().grace_period(0);
     pods.delete("a", &now).await.unwrap();
-    stage.pass(SOON).await;
-    assert_eq!(place(&stage, "b").await, "one", "tried again with the room");
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(
+        place(&cluster, "b").await,
+        "one",
+        "tried again when a pod is gone"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_has_its_place_says_in_which_zone_it_is() {
-    let stage = stage().await;
+async fn a_bound_pod_has_the_topology_labels_of_its_node() {
+    let cluster = cluster().await;
     let mut there = node("n1", "1");
     there["metadata"]["labels"] = json!({
         "topology.kubernetes.io/zone": "east", "topology.kubernetes.io/region": "sea", "disk": "ssd",
     });
-    add_node(&stage, there).await;
-    stage.create::<Pod>(pod("a", json!({}))).await;
-    stage.pass(SOON).await;
-    let labels = stage.get::<Pod>("a").await.metadata.labels;
+    add_node(&cluster, there).await;
+    cluster.create::<Pod>(pod("a", json!({}))).await;
+    cluster.advance(SETTLE_TIME).await;
+    let labels = cluster.get::<Pod>("a").await.metadata.labels;
     let expected =
         json!({"topology.kubernetes.io/zone": "east", "topology.kubernetes.io/region": "sea"});
     assert_eq!(json!(labels), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_pods_are_not_given_the_same_room() {
-    let stage = stage().await;
-    add_node(&stage, node("one", "1")).await;
-    add_node(&stage, node("two", "1")).await;
-    stage.pass(SOON).await;
+async fn two_pods_do_not_get_the_same_resources() {
+    let cluster = cluster().await;
+    add_node(&cluster, node("one", "1")).await;
+    add_node(&cluster, node("two", "1")).await;
+    cluster.advance(SETTLE_TIME).await;
     for name in ["a", "b", "c"] {
-        stage.create::<Pod>(pod(name, json!({}))).await;
+        cluster.create::<Pod>(pod(name, json!({}))).await;
     }
-    stage.pass(SOON).await;
+    cluster.advance(SETTLE_TIME).await;
     let mut places = Vec::new();
     for name in ["a", "b", "c"] {
-        places.push(place(&stage, name).await);
+        places.push(place(&cluster, name).await);
     }
     places.sort();
     let full = "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu.";
     assert_eq!(places, [full, "one", "two"]);
 }
 
-/// A scheduler whose question where to put the pod `stuck` the server never answers.
-async fn stuck_stage() -> Stage {
-    Stage::open(|site| {
-        let server = site.client.clone();
+/// A scheduler whose request to bind the pod `stuck` is never answered.
+async fn stuck_stage() -> TestCluster {
+    TestCluster::start(|context| {
+        let server = context.client.clone();
         let silent = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
             async move {
@@ -161,57 +168,61 @@ async fn stuck_stage() -> Stage {
                 server.send(request).await
             }
         });
-        let site = Site {
+        let context = Context {
             client: Client::new(silent, "default"),
-            ..site.clone()
+            ..context.clone()
         };
-        Ok(vec![super::service(&site)?])
+        Ok(vec![super::component(&context)?])
     })
     .await
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_the_answer_to_another_and_room_that_is_not_given_is_free_again() {
-    let stage = stuck_stage().await;
-    add_node(&stage, node("one", "1")).await;
-    stage.pass(SOON).await;
-    stage.create::<Pod>(pod("stuck", json!({}))).await;
+async fn no_pod_waits_for_another_and_resources_of_a_failed_binding_are_released() {
+    let cluster = stuck_stage().await;
+    add_node(&cluster, node("one", "1")).await;
+    cluster.advance(SETTLE_TIME).await;
+    cluster.create::<Pod>(pod("stuck", json!({}))).await;
     let small = json!({"containers": [{"name": "main", "image": "app"}]});
-    stage.create::<Pod>(pod("small", small)).await;
-    stage.create::<Pod>(pod("large", json!({}))).await;
-    stage.pass(SOON).await;
-    assert_eq!(place(&stage, "small").await, "one");
+    cluster.create::<Pod>(pod("small", small)).await;
+    cluster.create::<Pod>(pod("large", json!({}))).await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(place(&cluster, "small").await, "one");
     let full = "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.";
     assert_eq!(
-        place(&stage, "large").await,
+        place(&cluster, "large").await,
         full,
-        "the other may get it yet"
+        "the other may still be bound"
     );
-    stage.pass(Duration::from_secs(12)).await;
-    assert_eq!(place(&stage, "large").await, "one");
+    cluster.advance(Duration::from_secs(12)).await;
+    assert_eq!(place(&cluster, "large").await, "one");
 }
 
 #[tokio::test(start_paused = true)]
-async fn gates_hold_a_pod_until_they_are_lifted() {
-    let stage = stage().await;
-    add_node(&stage, node("one", "1")).await;
+async fn gates_hold_a_pod_until_they_are_removed() {
+    let cluster = cluster().await;
+    add_node(&cluster, node("one", "1")).await;
     let gates = json!({"schedulingGates": [{"name": "example.com/wait"}]});
-    stage.create::<Pod>(pod("a", gates)).await;
-    stage
+    cluster.create::<Pod>(pod("a", gates)).await;
+    cluster
         .create::<Pod>(pod("other", json!({"schedulerName": "mine"})))
         .await;
-    stage.pass(SOON).await;
+    cluster.advance(SETTLE_TIME).await;
     let gated = "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates";
-    assert_eq!(place(&stage, "a").await, gated);
+    assert_eq!(place(&cluster, "a").await, gated);
     let lifted = json!({"spec": {"schedulingGates": null}});
-    stage.patch::<Pod>("a", lifted).await;
-    stage.pass(SOON).await;
-    assert_eq!(place(&stage, "a").await, "one");
-    let other = stage.get::<Pod>("other").await;
-    assert_eq!(other.spec.unwrap().node_name, None, "another's to place");
+    cluster.patch::<Pod>("a", lifted).await;
+    cluster.advance(SETTLE_TIME).await;
+    assert_eq!(place(&cluster, "a").await, "one");
+    let other = cluster.get::<Pod>("other").await;
+    assert_eq!(
+        other.spec.unwrap().node_name,
+        None,
+        "another scheduler binds it"
+    );
 }
 
-/// What is decided for a pod with this spec, one node with these changes, and one pod there.
+/// The decision for a pod with this spec, one node with these changes, and one pod on it.
 fn decided(spec: Value, changes: Value, there: &Value) -> String {
     let mut node = node("one", "1");
     node["spec"] = changes;
@@ -220,19 +231,19 @@ fn decided(spec: Value, changes: Value, there: &Value) -> String {
     pod["spec"].as_object_mut().unwrap().extend(fields(spec));
     let there = json!({"metadata": {"name": "there"}, "spec": there});
     let there = serde_json::from_value(there).unwrap();
-    let place = Place {
+    let place = NodeInfo {
         node: &node,
         pods: vec![&there],
     };
     match decide(&serde_json::from_value(pod).unwrap(), &[place]) {
         Decision::Bind(node) => node,
         Decision::Gated => "gated".to_owned(),
-        Decision::Nowhere(why) => why.replace("0/1 nodes are available: 1 ", ""),
+        Decision::Unschedulable(why) => why.replace("0/1 nodes are available: 1 ", ""),
     }
 }
 
 #[test]
-fn every_rule_lets_in_and_keeps_out() {
+fn selectors_and_affinity_admit_and_exclude() {
     let affinity = |expression: Value| {
         let terms = json!([{"matchExpressions": [expression]}]);
         let required = json!({"nodeSelectorTerms": terms});
@@ -268,7 +279,7 @@ fn every_rule_lets_in_and_keeps_out() {
 }
 
 #[test]
-fn taints_and_closed_nodes_keep_out_who_does_not_tolerate_them() {
+fn taints_and_cordons_exclude_pods_that_do_not_tolerate_them() {
     let taint = json!({"taints": [{"key": "lab", "value": "x", "effect": "NoSchedule"}]});
     let tolerating = |toleration: Value| json!({"tolerations": [toleration]});
     let tainted = "node(s) had untolerated taint {lab: x}.";
@@ -304,7 +315,7 @@ fn taints_and_closed_nodes_keep_out_who_does_not_tolerate_them() {
 }
 
 #[test]
-fn ports_and_resources_are_given_once() {
+fn ports_and_resources_are_assigned_once() {
     let port = |ip: &str, port: u16| {
         let ports = json!([{"containerPort": 1, "hostPort": port, "hostIP": ip}]);
         json!({"containers": [{"name": "main", "ports": ports}]})
@@ -347,7 +358,7 @@ fn ports_and_resources_are_given_once() {
 }
 
 #[test]
-fn amounts_are_read_as_they_are_written() {
+fn quantities_are_parsed() {
     let read = |text: &str| amount(&Quantity(text.to_owned()));
     assert_eq!(read("1"), read("1000m"));
     assert_eq!(read("0.5"), read("500m"));

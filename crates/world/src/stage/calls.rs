@@ -1,4 +1,4 @@
-//! What the services on a stage ask of its server.
+//! The requests of the components to the API server.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,20 +6,20 @@ use hyper::{Method, Request};
 use kube::client::Body;
 use parking_lot::Mutex;
 
-/// A request, as far as it matters who makes it why.
+/// The parts of a request that show its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Call {
-    /// `WATCH` if that is what the GET asks for.
+pub(crate) struct ApiCall {
+    /// `WATCH` for a GET that opens a watch.
     pub(crate) method: String,
     pub(crate) path: String,
 }
 
-/// Every request in its order. Copies note in the same place.
+/// Every request in order. Clones record into the same list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Vec<Call>>>);
+pub(super) struct CallLog(Arc<Mutex<Vec<ApiCall>>>);
 
-impl Calls {
-    pub(super) fn note(&self, request: Request<Body>) -> Request<Body> {
+impl CallLog {
+    pub(super) fn record(&self, request: Request<Body>) -> Request<Body> {
         let uri = request.uri();
         let query = uri.query().unwrap_or_default();
         let watch = query.split('&').any(|part| part == "watch=true");
@@ -28,12 +28,12 @@ impl Calls {
             ref method => method.to_string(),
         };
         let path = uri.path().to_owned();
-        self.0.lock().push(Call { method, path });
+        self.0.lock().push(ApiCall { method, path });
         request
     }
 
-    /// What was asked since this was last called, and how often.
-    pub(super) fn take(&self) -> BTreeMap<Call, usize> {
+    /// The requests since the last call, each with its count.
+    pub(super) fn take(&self) -> BTreeMap<ApiCall, usize> {
         let mut counts = BTreeMap::new();
         for call in std::mem::take(&mut *self.0.lock()) {
             *counts.entry(call).or_default() += 1;

@@ -1,4 +1,4 @@
-//! A node that runs nothing and says that it does.
+//! A node that runs nothing and reports that it does.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -15,9 +15,9 @@ use kube::{
 use neap_kit::clock::Clock;
 use serde_json::{Value, json};
 
-/// What becomes of pods.
+/// How a pod behaves.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Fate {
+pub(crate) enum PodBehavior {
     /// Runs and is ready after this time.
     Ready(Duration),
     /// Runs and is never ready.
@@ -26,15 +26,15 @@ pub(crate) enum Fate {
     Ends(i32, Duration),
 }
 
-/// Pods by the label `fate`, which says what becomes of them; all others are ready after a second.
+/// Pods behave as their label `behavior` says; pods without it are ready after a second.
 #[derive(Debug, Default)]
 pub(crate) struct Kubelet {
-    fates: BTreeMap<String, Fate>,
+    behaviors: BTreeMap<String, PodBehavior>,
 }
 
 impl Kubelet {
-    pub(crate) fn fate(mut self, label: &str, fate: Fate) -> Self {
-        self.fates.insert(label.to_owned(), fate);
+    pub(crate) fn behavior(mut self, label: &str, behavior: PodBehavior) -> Self {
+        self.behaviors.insert(label.to_owned(), behavior);
         self
     }
 
@@ -51,16 +51,16 @@ impl Kubelet {
                     .delete(&pod.name_any(), &DeleteParams::default().grace_period(0))
                     .await;
             } else if begun.insert(pod.uid()) {
-                let label = pod.labels().get("fate").cloned().unwrap_or_default();
-                let usual = Fate::Ready(Duration::from_secs(1));
-                let fate = self.fates.get(&label).copied().unwrap_or(usual);
-                lives.spawn(live(api, pod, fate, clock));
+                let label = pod.labels().get("behavior").cloned().unwrap_or_default();
+                let usual = PodBehavior::Ready(Duration::from_secs(1));
+                let behavior = self.behaviors.get(&label).copied().unwrap_or(usual);
+                lives.spawn(simulate(api, pod, behavior, clock));
             }
         }
     }
 }
 
-async fn live(api: Api<Pod>, pod: Pod, fate: Fate, clock: Clock) {
+async fn simulate(api: Api<Pod>, pod: Pod, behavior: PodBehavior, clock: Clock) {
     let name = pod.name_any();
     let report = async |status: Value| {
         let patch = Patch::Merge(json!({"status": status}));
@@ -69,14 +69,14 @@ async fn live(api: Api<Pod>, pod: Pod, fate: Fate, clock: Clock) {
             .await;
     };
     let start = clock.now();
-    match fate {
-        Fate::Unready => report(running(start, false, start)).await,
-        Fate::Ready(after) => {
+    match behavior {
+        PodBehavior::Unready => report(running(start, false, start)).await,
+        PodBehavior::Ready(after) => {
             report(running(start, false, start)).await;
             clock.sleep(after).await;
             report(running(start, true, clock.now())).await;
         }
-        Fate::Ends(code, after) => {
+        PodBehavior::Ends(code, after) => {
             report(running(start, true, start)).await;
             clock.sleep(after).await;
             report(ended(code, start, clock.now())).await;

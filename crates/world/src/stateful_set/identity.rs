@@ -1,4 +1,4 @@
-//! What makes a pod the one with its number.
+//! The identity of a pod: its ordinal, name, labels and volumes.
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, StatefulSet},
@@ -6,39 +6,39 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 
-use super::claim;
+use super::claims;
 use crate::workload::{REVISION_HASH, from_template, owned_by};
 
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// The number of a pod of the set called `set`, by its name.
-pub(super) fn number(set: &str, pod: &Pod) -> Option<i32> {
+/// The ordinal of a pod of the set named `set`, by its name.
+pub(super) fn ordinal(set: &str, pod: &Pod) -> Option<i32> {
     let name = pod.metadata.name.as_deref()?;
-    let number = name.strip_prefix(set)?.strip_prefix('-')?;
-    let is_plain = number == "0" || !number.starts_with(['0', '-', '+']);
-    number.parse().ok().filter(|_| is_plain)
+    let ordinal = name.strip_prefix(set)?.strip_prefix('-')?;
+    let is_plain = ordinal == "0" || !ordinal.starts_with(['0', '-', '+']);
+    ordinal.parse().ok().filter(|_| is_plain)
 }
 
-/// The name of the revision that a pod was made of.
+/// The name of the revision that a pod was created from.
 pub(super) fn revision(pod: &Pod) -> Option<&str> {
     pod.labels().get(REVISION_HASH).map(String::as_str)
 }
 
-/// The pod with this number, of a template that is that of `revision`.
+/// The pod with this ordinal, from `template`, which is that of `revision`.
 pub(super) fn pod(
     set: &StatefulSet,
     template: &PodTemplateSpec,
     revision: &ControllerRevision,
-    number: i32,
+    ordinal: i32,
 ) -> Option<Pod> {
     let (owner, namespace) = (owned_by(set)?, set.namespace()?);
-    let name = format!("{}-{number}", set.name_any());
+    let name = format!("{}-{ordinal}", set.name_any());
     let mut pod = from_template(template, &namespace, name, owner);
     pod.metadata.generate_name = Some(format!("{}-", set.name_any()));
     let labels = pod.labels_mut();
     labels.insert(REVISION_HASH.to_owned(), revision.name_any());
-    identify(set, &mut pod, number);
+    identify(set, &mut pod, ordinal);
     if let Some(spec) = &mut pod.spec {
         spec.hostname.clone_from(&pod.metadata.name);
         let service = set.spec.as_ref().and_then(|spec| spec.service_name.clone());
@@ -47,16 +47,16 @@ pub(super) fn pod(
     Some(pod)
 }
 
-/// Gives a pod the labels and volumes of its number.
-pub(super) fn identify(set: &StatefulSet, pod: &mut Pod, number: i32) {
+/// Sets the labels and volumes of its ordinal on a pod.
+pub(super) fn identify(set: &StatefulSet, pod: &mut Pod, ordinal: i32) {
     let name = pod.name_any();
     let labels = pod.labels_mut();
     labels.insert(POD_NAME.to_owned(), name);
-    labels.insert(POD_INDEX.to_owned(), number.to_string());
+    labels.insert(POD_INDEX.to_owned(), ordinal.to_string());
     let Some(spec) = &mut pod.spec else {
         return;
     };
-    let own = claim::names(set, number).map(|(template, claim)| Volume {
+    let own = claims::names(set, ordinal).map(|(template, claim)| Volume {
         name: template,
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
             claim_name: claim,
@@ -72,10 +72,10 @@ pub(super) fn identify(set: &StatefulSet, pod: &mut Pod, number: i32) {
     spec.volumes = Some(volumes).filter(|volumes| !volumes.is_empty());
 }
 
-/// The pod with its labels put right, if somebody has changed them. Volumes of a pod cannot be.
-pub(super) fn mended(set: &StatefulSet, pod: &Pod, number: i32) -> Option<Pod> {
-    let mut mended = pod.clone();
-    identify(set, &mut mended, number);
-    mended.spec.clone_from(&pod.spec);
-    (mended != *pod).then_some(mended)
+/// The pod with its labels corrected, if a user has changed them. A pod's volumes are immutable.
+pub(super) fn repaired(set: &StatefulSet, pod: &Pod, ordinal: i32) -> Option<Pod> {
+    let mut repaired = pod.clone();
+    identify(set, &mut repaired, ordinal);
+    repaired.spec.clone_from(&pod.spec);
+    (repaired != *pod).then_some(repaired)
 }

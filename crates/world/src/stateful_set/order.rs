@@ -1,4 +1,4 @@
-//! Who comes and who goes, one after the other or all at once.
+//! Which pods are created and deleted next, in order or in parallel.
 
 use std::{ops::Range, time::Duration};
 
@@ -11,56 +11,56 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
 use super::identity;
-use crate::workload::{Round, has_ended, is_available, is_running, share};
+use crate::workload::{Round, has_ended, is_available, is_running, scaled_value};
 
-/// What is done next.
+/// A create or delete that is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Step<'a> {
-    /// There is no pod with this number.
-    Make(i32),
-    /// It has run to its end, and is made anew once it is gone.
-    Renew(&'a Pod),
-    /// It is of a former template.
+pub(super) enum PodStep<'a> {
+    /// There is no pod with this ordinal.
+    Create(i32),
+    /// The pod has ended; it is created again once it is gone.
+    Recreate(&'a Pod),
+    /// The pod is of a former template.
     Replace(&'a Pod),
-    /// It is one too many.
-    Drop(&'a Pod),
+    /// The pod is beyond the replica count.
+    ScaleDown(&'a Pod),
 }
 
-/// The pods of a set by their numbers.
+/// The pods of a set by their ordinals.
 #[derive(Debug)]
-pub(super) struct Places<'a> {
-    /// The numbers that there shall be.
+pub(super) struct PodsByOrdinal<'a> {
+    /// The desired ordinals, each with its pod if there is one.
     pub(super) wanted: Vec<(i32, Option<&'a Pod>)>,
-    /// The others, the highest first.
+    /// Pods with other ordinals, the highest first.
     pub(super) surplus: Vec<&'a Pod>,
 }
 
-impl<'a> Places<'a> {
-    pub(super) fn sort(set: &StatefulSet, spec: &StatefulSetSpec, pods: &[&'a Pod]) -> Self {
-        let all = numbers(spec);
+impl<'a> PodsByOrdinal<'a> {
+    pub(super) fn classify(set: &StatefulSet, spec: &StatefulSetSpec, pods: &[&'a Pod]) -> Self {
+        let all = ordinals(spec);
         let set_name = set.name_any();
         let mut numbered: Vec<(i32, &Pod)> = pods
             .iter()
-            .filter_map(|pod| Some((identity::number(&set_name, pod)?, *pod)))
+            .filter_map(|pod| Some((identity::ordinal(&set_name, pod)?, *pod)))
             .collect();
-        numbered.sort_by_key(|(number, _)| *number);
-        let find = |number| {
-            let place = numbered.binary_search_by_key(&number, |(number, _)| *number);
+        numbered.sort_by_key(|(ordinal, _)| *ordinal);
+        let find = |ordinal| {
+            let place = numbered.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
             place.ok().map(|place| numbered[place].1)
         };
         let surplus = numbered.iter().rev();
-        let surplus = surplus.filter(|(number, _)| !all.contains(number));
+        let surplus = surplus.filter(|(ordinal, _)| !all.contains(ordinal));
         let surplus = surplus.map(|(_, pod)| *pod).collect();
         Self {
-            wanted: all.map(|number| (number, find(number))).collect(),
+            wanted: all.map(|ordinal| (ordinal, find(ordinal))).collect(),
             surplus,
         }
     }
 }
 
-/// The numbers that there shall be. Where the highest that can be written comes first, there is
-/// room for fewer than were asked for.
-pub(super) fn numbers(spec: &StatefulSetSpec) -> Range<i32> {
+/// The desired ordinals. The range ends at the largest `int32`, even if more replicas are
+/// specified.
+pub(super) fn ordinals(spec: &StatefulSetSpec) -> Range<i32> {
     let first = first(spec);
     first..first.saturating_add(spec.replicas.unwrap_or(1))
 }
@@ -77,7 +77,7 @@ pub(super) fn is_on_delete(spec: &StatefulSetSpec) -> bool {
     strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete")
 }
 
-/// The number from which on pods get the present template.
+/// The ordinal from which on pods get the current template.
 pub(super) fn partition(spec: &StatefulSetSpec) -> i32 {
     let strategy = spec.update_strategy.as_ref();
     let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
@@ -85,92 +85,95 @@ pub(super) fn partition(spec: &StatefulSetSpec) -> i32 {
     first(spec).saturating_add(partition)
 }
 
-fn most_unavailable(spec: &StatefulSetSpec) -> i32 {
+fn max_unavailable(spec: &StatefulSetSpec) -> i32 {
     let strategy = spec.update_strategy.as_ref();
     let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
     let most = rolling.and_then(|rolling| rolling.max_unavailable.clone());
     let most = most.unwrap_or(IntOrString::Int(1));
-    share(&most, spec.replicas.unwrap_or(1), Round::Up).max(1)
+    scaled_value(&most, spec.replicas.unwrap_or(1), Round::Up).max(1)
 }
 
-/// Finds the next steps.
+/// Finds the steps that are due.
 #[derive(Debug)]
-pub(super) struct Walk<'f, 'a> {
+pub(super) struct StepPlanner<'f, 'a> {
     pub(super) spec: &'f StatefulSetSpec,
-    pub(super) places: &'f Places<'a>,
-    /// The name of the revision that pods shall have.
+    pub(super) pods: &'f PodsByOrdinal<'a>,
+    /// The name of the revision of the current template.
     pub(super) latest: &'f str,
     pub(super) now: Timestamp,
-    pub(super) steps: Vec<Step<'a>>,
-    /// A pod becomes available then, though nothing is written.
-    pub(super) again: Option<Duration>,
+    pub(super) steps: Vec<PodStep<'a>>,
+    /// The time until a pod becomes available, which no watch reports.
+    pub(super) requeue_after: Option<Duration>,
 }
 
-/// There is something to wait for before anything else is done.
-struct Halt;
+/// Nothing more may be done until something changes.
+struct MustWait;
 
-impl Walk<'_, '_> {
-    pub(super) fn go(&mut self) {
+impl StepPlanner<'_, '_> {
+    pub(super) fn plan(&mut self) {
         let ordered = self.spec.pod_management_policy.as_deref() != Some("Parallel");
-        if self.come(ordered).is_ok() && self.leave(ordered).is_ok() && !is_on_delete(self.spec) {
-            self.renew();
+        if self.create_or_recreate(ordered).is_ok()
+            && self.scale_down(ordered).is_ok()
+            && !is_on_delete(self.spec)
+        {
+            self.roll_out();
         }
     }
 
-    fn come(&mut self, ordered: bool) -> Result<(), Halt> {
-        for &(number, pod) in &self.places.wanted {
+    fn create_or_recreate(&mut self, ordered: bool) -> Result<(), MustWait> {
+        for &(ordinal, pod) in &self.pods.wanted {
             let waits = match pod {
                 None => {
-                    self.steps.push(Step::Make(number));
+                    self.steps.push(PodStep::Create(ordinal));
                     true
                 }
                 Some(pod) if has_ended(pod) => {
                     if pod.metadata.deletion_timestamp.is_none() {
-                        self.steps.push(Step::Renew(pod));
+                        self.steps.push(PodStep::Recreate(pod));
                     }
                     true
                 }
-                Some(pod) => !self.is_well(pod),
+                Some(pod) => !self.check_available(pod),
             };
             if waits && ordered {
-                return Err(Halt);
+                return Err(MustWait);
             }
         }
         Ok(())
     }
 
-    fn leave(&mut self, ordered: bool) -> Result<(), Halt> {
-        let all = self.places.wanted.iter().filter_map(|(_, pod)| *pod);
-        let mut lowest_first = all.chain(self.places.surplus.iter().rev().copied());
-        let first_unwell = lowest_first.find(|pod| self.wellness(pod).is_err());
-        let first_unwell = first_unwell.map(ResourceExt::name_any);
-        for &pod in &self.places.surplus {
+    fn scale_down(&mut self, ordered: bool) -> Result<(), MustWait> {
+        let all = self.pods.wanted.iter().filter_map(|(_, pod)| *pod);
+        let mut lowest_first = all.chain(self.pods.surplus.iter().rev().copied());
+        let first_unavailable = lowest_first.find(|pod| self.availability(pod).is_err());
+        let first_unavailable = first_unavailable.map(ResourceExt::name_any);
+        for &pod in &self.pods.surplus {
             if pod.metadata.deletion_timestamp.is_some() {
                 if ordered {
-                    return Err(Halt);
+                    return Err(MustWait);
                 }
                 continue;
             }
-            // One that is not well stands in nobody's way but its own.
-            let is_first = first_unwell.as_ref() == pod.metadata.name.as_ref();
-            if ordered && !self.is_well(pod) && !is_first {
-                return Err(Halt);
+            // An unavailable pod blocks the deletion of other pods, not its own.
+            let is_first = first_unavailable.as_ref() == pod.metadata.name.as_ref();
+            if ordered && !self.check_available(pod) && !is_first {
+                return Err(MustWait);
             }
-            self.steps.push(Step::Drop(pod));
+            self.steps.push(PodStep::ScaleDown(pod));
             if ordered {
-                return Err(Halt);
+                return Err(MustWait);
             }
         }
         Ok(())
     }
 
-    /// Replaces pods of former templates, from the highest number down, as many at a time as may be
-    /// unavailable.
-    fn renew(&mut self) {
+    /// Replaces pods of former templates, from the highest ordinal down, as many at a time as may
+    /// be unavailable.
+    fn roll_out(&mut self) {
         let lowest = partition(self.spec);
-        let mut may_miss = most_unavailable(self.spec);
-        for &(number, pod) in self.places.wanted.iter().rev() {
-            if number < lowest || may_miss <= 0 {
+        let mut may_miss = max_unavailable(self.spec);
+        for &(ordinal, pod) in self.pods.wanted.iter().rev() {
+            if ordinal < lowest || may_miss <= 0 {
                 return;
             }
             let Some(pod) = pod else {
@@ -180,16 +183,17 @@ impl Walk<'_, '_> {
             let is_leaving = pod.metadata.deletion_timestamp.is_some();
             let is_old = identity::revision(pod) != Some(self.latest);
             if is_old && !is_leaving && !has_ended(pod) {
-                self.steps.push(Step::Replace(pod));
+                self.steps.push(PodStep::Replace(pod));
                 may_miss -= 1;
-            } else if !self.is_well(pod) {
+            } else if !self.check_available(pod) {
                 may_miss -= 1;
             }
         }
     }
 
-    /// Whether it runs, stays, and has been ready for long enough; otherwise when it may be.
-    fn wellness(&self, pod: &Pod) -> Result<(), Option<Duration>> {
+    /// Succeeds if the pod runs, is not being deleted, and has been ready for long enough;
+    /// otherwise fails with the remaining time, if it is known.
+    fn availability(&self, pod: &Pod) -> Result<(), Option<Duration>> {
         if pod.metadata.deletion_timestamp.is_some() || !is_running(pod) {
             return Err(None);
         }
@@ -197,12 +201,12 @@ impl Walk<'_, '_> {
         is_available(pod, seconds, self.now)
     }
 
-    fn is_well(&mut self, pod: &Pod) -> bool {
-        let wellness = self.wellness(pod);
-        if let Err(left) = wellness {
-            self.again = [self.again, left].into_iter().flatten().min();
+    fn check_available(&mut self, pod: &Pod) -> bool {
+        let availability = self.availability(pod);
+        if let Err(left) = availability {
+            self.requeue_after = [self.requeue_after, left].into_iter().flatten().min();
         }
-        wellness.is_ok()
+        availability.is_ok()
     }
 }
 
@@ -213,16 +217,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_end_where_no_more_can_be_written() {
-        let numbers = |start: i32, replicas: i32| {
-            numbers(&StatefulSetSpec {
+    fn ordinals_end_at_the_largest_int32() {
+        let ordinals = |start: i32, replicas: i32| {
+            ordinals(&StatefulSetSpec {
                 ordinals: Some(StatefulSetOrdinals { start: Some(start) }),
                 replicas: Some(replicas),
                 ..StatefulSetSpec::default()
             })
         };
-        assert_eq!(numbers(3, 2), 3..5);
-        assert_eq!(numbers(i32::MAX, 2).count(), 0);
-        assert_eq!(numbers(i32::MAX - 1, 2).count(), 1);
+        assert_eq!(ordinals(3, 2), 3..5);
+        assert_eq!(ordinals(i32::MAX, 2).count(), 0);
+        assert_eq!(ordinals(i32::MAX - 1, 2).count(), 1);
     }
 }

@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::{
-    stage::{Fate, Kubelet, Stage},
+    stage::{Kubelet, PodBehavior, TestCluster},
     workload::is_ready,
 };
 
@@ -40,25 +40,25 @@ fn set(replicas: i32) -> Value {
     })
 }
 
-/// A patch to another image, whose pods fare as the label says.
-fn image(image: &str, fate: &str) -> Value {
+/// A patch to another image, whose pods behave as the label says.
+fn image(image: &str, behavior: &str) -> Value {
     json!({"spec": {"template": {
-        "metadata": {"labels": {"fate": fate}},
+        "metadata": {"labels": {"behavior": behavior}},
         "spec": {"containers": [{"name": "main", "image": image}]},
     }}})
 }
 
-async fn stage() -> Stage {
+async fn cluster() -> TestCluster {
     let kubelet = Kubelet::default()
-        .fate("bad", Fate::Unready)
-        .fate("slow", Fate::Ready(MINUTE))
-        .fate("short", Fate::Ends(1, 5 * MINUTE));
-    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
-    stage.with(kubelet)
+        .behavior("bad", PodBehavior::Unready)
+        .behavior("slow", PodBehavior::Ready(MINUTE))
+        .behavior("short", PodBehavior::Ends(1, 5 * MINUTE));
+    let cluster = TestCluster::start(|context| Ok(vec![super::component(context)?])).await;
+    cluster.with_kubelet(kubelet)
 }
 
-async fn pods(stage: &Stage) -> Vec<Pod> {
-    let mut pods: Vec<Pod> = stage.list().await;
+async fn pods(cluster: &TestCluster) -> Vec<Pod> {
+    let mut pods: Vec<Pod> = cluster.list().await;
     pods.sort_by_key(ResourceExt::name_any);
     pods
 }
@@ -73,18 +73,18 @@ fn images(pods: &[Pod]) -> Vec<&str> {
     images.collect()
 }
 
-async fn status(stage: &Stage) -> StatefulSetStatus {
-    stage.get::<StatefulSet>("db").await.status.unwrap()
+async fn status(cluster: &TestCluster) -> StatefulSetStatus {
+    cluster.get::<StatefulSet>("db").await.status.unwrap()
 }
 
-async fn revisions(stage: &Stage) -> Vec<ControllerRevision> {
-    let mut revisions: Vec<ControllerRevision> = stage.list().await;
+async fn revisions(cluster: &TestCluster) -> Vec<ControllerRevision> {
+    let mut revisions: Vec<ControllerRevision> = cluster.list().await;
     revisions.sort_by_key(|revision| revision.revision);
     revisions
 }
 
-async fn messages(stage: &Stage) -> Vec<String> {
-    let events: Vec<Event> = stage.list().await;
+async fn messages(cluster: &TestCluster) -> Vec<String> {
+    let events: Vec<Event> = cluster.list().await;
     let mut messages: Vec<_> = events
         .into_iter()
         .filter_map(|event| event.message)

@@ -1,8 +1,8 @@
-//! Takes objects in and lets them go.
+//! Adoption and release of objects by their owner.
 
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    apply::{Error, Hand, Object},
+    apply::{Error, Object, Writer},
     planted,
 };
 
@@ -10,7 +10,7 @@ use super::owned_by;
 
 /// Makes `owner` the controller of `adopt`, and no longer an owner of `release`.
 pub(crate) async fn adopt_and_release<O, K>(
-    hand: &Hand,
+    writer: &Writer,
     owner: &O,
     adopt: &[&K],
     release: &[&K],
@@ -23,7 +23,7 @@ where
         let mut object = object.clone();
         let owner = owned_by(owner);
         object.owner_references_mut().extend(owner);
-        let adopted = hand.replace(&object).await;
+        let adopted = writer.replace(&object).await;
         planted!(AdoptedOrNot => continue);
         adopted?;
     }
@@ -32,7 +32,7 @@ where
         let uid = owner.uid().unwrap_or_default();
         let owners = object.owner_references_mut();
         owners.retain(|owner| owner.uid != uid);
-        hand.replace(&object).await?;
+        writer.replace(&object).await?;
     }
     Ok(())
 }

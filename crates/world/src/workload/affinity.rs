@@ -1,4 +1,4 @@
-//! Where a pod wants to go, and whom a node wants.
+//! Node selectors, node affinity, taints and tolerations.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::ResourceExt;
 
-/// Whether the pod may go to the node by its selector and its required affinity.
-pub(crate) fn is_wanted(pod: &Pod, node: &Node) -> bool {
+/// Whether the node matches the pod's node selector and its required affinity.
+pub(crate) fn matches_node_affinity(pod: &Pod, node: &Node) -> bool {
     let spec = pod.spec.as_ref();
     let mut selector = spec
         .iter()
@@ -26,8 +26,8 @@ pub(crate) fn is_wanted(pod: &Pod, node: &Node) -> bool {
         })
 }
 
-/// How much the pod prefers the node.
-pub(crate) fn preference(pod: &Pod, node: &Node) -> i32 {
+/// The weight of the pod's preferred affinity terms that the node matches.
+pub(crate) fn preferred_affinity_weight(pod: &Pod, node: &Node) -> i32 {
     let preferred = affinity(pod).and_then(|affinity| {
         affinity
             .preferred_during_scheduling_ignored_during_execution
@@ -45,7 +45,7 @@ fn affinity(pod: &Pod) -> Option<&NodeAffinity> {
     affinity.node_affinity.as_ref()
 }
 
-/// A term that asks for nothing fits nothing.
+/// An empty term matches no node.
 fn term_fits(term: &NodeSelectorTerm, node: &Node) -> bool {
     let labels = term.match_expressions.iter().flatten();
     let fields = term.match_fields.iter().flatten();
@@ -55,13 +55,13 @@ fn term_fits(term: &NodeSelectorTerm, node: &Node) -> bool {
     let name = BTreeMap::from([("metadata.name".to_owned(), node.name_any())]);
     let mut labels = labels;
     let mut fields = fields;
-    labels.all(|asked| requirement_fits(asked, node.labels()))
-        && fields.all(|asked| requirement_fits(asked, &name))
+    labels.all(|requirement| requirement_fits(requirement, node.labels()))
+        && fields.all(|requirement| requirement_fits(requirement, &name))
 }
 
-fn requirement_fits(asked: &NodeSelectorRequirement, of: &BTreeMap<String, String>) -> bool {
-    let value = of.get(&asked.key);
-    let values = asked.values.as_deref().unwrap_or_default();
+fn requirement_fits(requirement: &NodeSelectorRequirement, of: &BTreeMap<String, String>) -> bool {
+    let value = of.get(&requirement.key);
+    let values = requirement.values.as_deref().unwrap_or_default();
     let compares = |with: fn(&i64, &i64) -> bool| {
         let bound = values.first().and_then(|bound| bound.parse().ok());
         let value = value.and_then(|value| value.parse().ok());
@@ -69,7 +69,7 @@ fn requirement_fits(asked: &NodeSelectorRequirement, of: &BTreeMap<String, Strin
             .zip(value)
             .is_some_and(|(bound, value)| with(&value, &bound))
     };
-    match asked.operator.as_str() {
+    match requirement.operator.as_str() {
         "In" => value.is_some_and(|value| values.contains(value)),
         "NotIn" => value.is_none_or(|value| !values.contains(value)),
         "Exists" => value.is_some(),
@@ -86,8 +86,8 @@ pub(crate) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Op
     taints.find(|taint| !tolerates(pod, taint))
 }
 
-/// How many taints would rather not have the pod.
-pub(crate) fn reluctance(pod: &Pod, node: &Node) -> usize {
+/// The number of `PreferNoSchedule` taints that the pod does not tolerate.
+pub(crate) fn soft_taint_count(pod: &Pod, node: &Node) -> usize {
     let soft = taints(node).filter(|taint| taint.effect == "PreferNoSchedule");
     soft.filter(|taint| !tolerates(pod, taint)).count()
 }
@@ -97,14 +97,14 @@ fn taints(node: &Node) -> impl Iterator<Item = &Taint> {
     spec.flat_map(|spec| spec.taints.iter().flatten())
 }
 
-/// Whether the pod puts up with `taint`.
+/// Whether the pod tolerates `taint`.
 pub(crate) fn tolerates(pod: &Pod, taint: &Taint) -> bool {
     let spec = pod.spec.iter();
     let mut tolerations = spec.flat_map(|spec| spec.tolerations.iter().flatten());
-    tolerations.any(|toleration| is_tolerated(toleration, taint))
+    tolerations.any(|toleration| matches_taint(toleration, taint))
 }
 
-fn is_tolerated(toleration: &Toleration, taint: &Taint) -> bool {
+fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let effect = given(&toleration.effect).is_none_or(|effect| effect == taint.effect);
     let key = given(&toleration.key).is_none_or(|key| key == taint.key);

@@ -1,39 +1,42 @@
-//! Names that turn out to be another's.
+//! Names derived from content that are already taken.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use neap_kit::{
     apply::{Error, Object},
-    wiring::Tools,
+    builder::Tools,
 };
 
-/// Whoever makes objects under names that follow from their content, and counts how often such a
-/// name was taken.
-pub(crate) trait Colliding: Object + PartialEq {
-    fn collisions(&mut self) -> &mut Option<i32>;
+/// A kind that creates objects under names derived from their content, and counts in its status how
+/// often such a name was taken.
+pub(crate) trait HasCollisionCount: Object + PartialEq {
+    fn collision_count(&mut self) -> &mut Option<i32>;
 }
 
-impl Colliding for Deployment {
-    fn collisions(&mut self) -> &mut Option<i32> {
+impl HasCollisionCount for Deployment {
+    fn collision_count(&mut self) -> &mut Option<i32> {
         &mut self.status.get_or_insert_default().collision_count
     }
 }
 
-impl Colliding for DaemonSet {
-    fn collisions(&mut self) -> &mut Option<i32> {
+impl HasCollisionCount for DaemonSet {
+    fn collision_count(&mut self) -> &mut Option<i32> {
         &mut self.status.get_or_insert_default().collision_count
     }
 }
 
-impl Colliding for StatefulSet {
-    fn collisions(&mut self) -> &mut Option<i32> {
+impl HasCollisionCount for StatefulSet {
+    fn collision_count(&mut self) -> &mut Option<i32> {
         &mut self.status.get_or_insert_default().collision_count
     }
 }
 
-/// The name of what is made next is another's: the one after it is tried.
-pub(crate) async fn rename<K: Colliding>(tools: &Tools, owner: &K) -> Result<(), Error> {
+/// Counts a name collision in the owner's status, so that the next reconcile derives another name.
+pub(crate) async fn increment_collision_count<K: HasCollisionCount>(
+    tools: &Tools,
+    owner: &K,
+) -> Result<(), Error> {
     let mut renamed = owner.clone();
-    let count = renamed.collisions();
+    let count = renamed.collision_count();
     *count = Some(count.unwrap_or(0) + 1);
-    tools.report(owner, &renamed).await
+    tools.update_status(owner, &renamed).await
 }

@@ -1,4 +1,4 @@
-//! How a pod is, and how one is made.
+//! The state of a pod, and its creation from a template.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 
-/// The pod that `template` describes, for an owner in a namespace.
 pub(crate) fn from_template(
     template: &PodTemplateSpec,
     namespace: &str,
@@ -31,22 +30,22 @@ pub(crate) fn from_template(
     }
 }
 
-/// Whether it runs or will.
+/// Whether the pod has neither ended nor been deleted.
 pub(crate) fn is_active(pod: &Pod) -> bool {
     !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether it has run to its end.
+/// Whether the pod has succeeded or failed.
 pub(crate) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether it runs and may be given work.
+/// Whether the pod is running and ready.
 pub(crate) fn is_running(pod: &Pod) -> bool {
     phase(pod) == "Running" && is_ready(pod)
 }
 
-/// How far it has come, in the API's word.
+/// The phase of the pod.
 pub(crate) fn phase(pod: &Pod) -> &str {
     let phase = pod
         .status
@@ -55,12 +54,12 @@ pub(crate) fn phase(pod: &Pod) -> &str {
     phase.unwrap_or("Pending")
 }
 
-/// Whether it may be given work.
+/// Whether the pod is ready.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     ready(pod).is_some()
 }
 
-/// Since when it may be given work.
+/// The time at which the pod became ready.
 pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     ready(pod)?.last_transition_time.as_ref().map(|time| time.0)
 }
@@ -69,7 +68,7 @@ fn ready(pod: &Pod) -> Option<&PodCondition> {
     readiness(pod).filter(|condition| condition.status == "True")
 }
 
-/// What is said of whether it may be given work.
+/// The `Ready` condition of the pod, true or false.
 pub(crate) fn readiness(pod: &Pod) -> Option<&PodCondition> {
     let mut conditions = pod
         .status
@@ -78,8 +77,8 @@ pub(crate) fn readiness(pod: &Pod) -> Option<&PodCondition> {
     conditions.find(|condition| condition.type_ == "Ready")
 }
 
-/// Whether it has been ready for `min_ready` seconds; otherwise after how long it will have been,
-/// if it is ready at all.
+/// Succeeds if the pod has been ready for `min_ready` seconds; otherwise fails with the remaining
+/// time, or with none if the pod is not ready at all.
 pub(crate) fn is_available(
     pod: &Pod,
     min_ready: i32,

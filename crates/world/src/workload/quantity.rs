@@ -1,19 +1,19 @@
-//! Amounts of resources, as people write them.
+//! Resource quantities.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-/// In billionths, the smallest unit there is.
+/// In billionths, the smallest unit of a quantity.
 pub(crate) type Amount = i128;
 
 /// Amounts by resource.
 pub(crate) type Amounts = BTreeMap<String, Amount>;
 
-/// One of anything.
+/// One whole unit.
 pub(crate) const ONE: Amount = 1_000_000_000;
 
-/// Reads a quantity; nothing if it is none, which no server lets in.
+/// Parses a quantity; none if it is invalid, which no API server admits.
 pub(crate) fn amount(quantity: &Quantity) -> Option<Amount> {
     let text = quantity.0.trim();
     let end = text
@@ -24,7 +24,7 @@ pub(crate) fn amount(quantity: &Quantity) -> Option<Amount> {
     let places = u32::try_from(part.len()).ok()?;
     let digits: Amount = format!("{whole}{part}").parse().ok()?;
     let size = unit_size(unit)?;
-    // Beyond all that is ever asked for, an amount is just a very large one.
+    // A quantity beyond the range counts as the largest amount.
     let full = digits.checked_mul(size).unwrap_or(Amount::MAX);
     Some(full / 10_i128.checked_pow(places)?)
 }
@@ -74,7 +74,7 @@ pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Makes `most` at least `other`, resource by resource.
+/// Raises `most` to at least `other`, resource by resource.
 pub(crate) fn at_least(most: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         let most = most.entry(name.clone()).or_default();

@@ -1,4 +1,4 @@
-//! The templates that a set has had, kept as ControllerRevisions.
+//! The templates that a set has had, stored as ControllerRevisions.
 
 use k8s_openapi::{
     api::{apps::v1::ControllerRevision, core::v1::PodTemplateSpec},
@@ -9,43 +9,44 @@ use k8s_openapi::{
 };
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    apply::{Error, Hand},
+    apply::{Error, Writer},
+    builder::OWN_WRITE_TIMEOUT,
     key::Key,
     planted,
     watch::Cache,
-    wiring::ECHO,
 };
 use serde_json::json;
 
 use super::{adopt_and_release, claim, digest, owned_by};
 
-/// On a pod: the revision it was made of.
+/// The label of a pod with the revision it was created from.
 pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
 
-/// What becomes of the revisions of an owner.
+/// The revisions of an owner, and the planned changes to them.
 #[derive(Debug)]
-pub(crate) struct Revisions<'a> {
-    /// Its own, and those that are to be, by number.
+pub(crate) struct RevisionHistory<'a> {
+    /// Owned and adopted ones, by number.
     known: Vec<&'a ControllerRevision>,
     adopt: Vec<&'a ControllerRevision>,
-    /// Of the present template, with the highest number.
+    /// The one of the current template, with the highest number.
     pub(crate) latest: ControllerRevision,
-    step: Step,
+    step: RevisionStep,
     surplus: Vec<&'a ControllerRevision>,
 }
 
-/// What makes the latest one that.
+/// The write that gives the revision of the current template the highest number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    None,
-    Make,
-    /// An earlier one comes back.
-    Raise,
+enum RevisionStep {
+    Nothing,
+    Create,
+    /// An earlier revision is current again and gets the highest number.
+    Renumber,
 }
 
-impl<'a> Revisions<'a> {
-    /// Sorts what is known for `owner`, whose present template is `latest`, as [`describe`] has it.
-    pub(crate) fn sort<K: Resource<DynamicType = ()>>(
+impl<'a> RevisionHistory<'a> {
+    /// Sorts the revisions found for `owner`, whose current template is `latest`, as
+    /// [`new_revision`] returns it.
+    pub(crate) fn plan<K: Resource<DynamicType = ()>>(
         found: &[&'a ControllerRevision],
         owner: &K,
         selector: &LabelSelector,
@@ -53,7 +54,7 @@ impl<'a> Revisions<'a> {
     ) -> Self {
         let leaving = owner.meta().deletion_timestamp.is_some();
         let claims = claim(found, &owner.uid().unwrap_or_default(), selector, leaving);
-        // Nobody lets go of his own past, whatever its labels are.
+        // An owner never releases its revisions, whatever their labels are.
         let mut known = [claims.owned, claims.adopt.clone(), claims.release].concat();
         known.sort_by_key(|it| (it.revision, it.creation_timestamp(), it.name_any()));
         let highest = known.last().map_or(0, |it| it.revision);
@@ -62,16 +63,17 @@ impl<'a> Revisions<'a> {
             Some(equal) => {
                 latest = (*equal).clone();
                 if equal.revision == highest {
-                    Step::None
+                    RevisionStep::Nothing
                 } else {
-                    Step::Raise
+                    RevisionStep::Renumber
                 }
             }
-            // Whoever leaves has no use for it, and loses it to the garbage collection.
-            None if leaving => Step::None,
-            None => Step::Make,
+            // An owner that is being deleted has no use for it, and would lose it to garbage
+            // collection.
+            None if leaving => RevisionStep::Nothing,
+            None => RevisionStep::Create,
         };
-        if step != Step::None {
+        if step != RevisionStep::Nothing {
             latest.revision = highest + 1;
         }
         Self {
@@ -83,13 +85,13 @@ impl<'a> Revisions<'a> {
         }
     }
 
-    /// The revision of this name, if it is one of the owner's.
-    pub(crate) fn named(&self, name: &str) -> Option<&'a ControllerRevision> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a ControllerRevision> {
         self.known.iter().copied().find(|it| it.name_any() == name)
     }
 
-    /// Gives up the oldest ones beyond `limit`, not counting those that `is_used` says are needed.
-    pub(crate) fn forget(
+    /// Plans the deletion of the oldest ones beyond `limit`, not counting those for which `is_used`
+    /// is true.
+    pub(crate) fn truncate(
         &mut self,
         limit: Option<i32>,
         is_used: impl Fn(&ControllerRevision) -> bool,
@@ -102,32 +104,33 @@ impl<'a> Revisions<'a> {
         self.surplus = past;
     }
 
-    /// Whether one is made or taken in.
-    pub(crate) fn makes(&self) -> bool {
-        self.step == Step::Make || !self.adopt.is_empty()
+    /// Whether a revision is created or adopted.
+    pub(crate) fn creates_or_adopts(&self) -> bool {
+        self.step == RevisionStep::Create || !self.adopt.is_empty()
     }
 
-    /// Makes it so. False if the name of the latest one is another's.
-    pub(crate) async fn carry_out<K: Resource<DynamicType = ()>>(
+    /// Executes the planned changes. False if the name of the latest revision is taken by another
+    /// owner.
+    pub(crate) async fn execute<K: Resource<DynamicType = ()>>(
         &self,
-        hand: &Hand,
+        writer: &Writer,
         owner: &K,
         cache: &Cache<ControllerRevision>,
     ) -> Result<bool, Error> {
-        adopt_and_release(hand, owner, &self.adopt, &[]).await?;
+        adopt_and_release(writer, owner, &self.adopt, &[]).await?;
         match self.step {
-            Step::None => {}
-            Step::Raise => drop(hand.replace(&self.latest).await?),
-            Step::Make => match hand.create(&self.latest).await? {
+            RevisionStep::Nothing => {}
+            RevisionStep::Renumber => drop(writer.replace(&self.latest).await?),
+            RevisionStep::Create => match writer.create(&self.latest).await? {
                 Some(made) => {
                     let version = made.resource_version().unwrap_or_default();
-                    let _ = cache.shows(&version, ECHO).await;
+                    let _ = cache.wait_for_version(&version, OWN_WRITE_TIMEOUT).await;
                 }
                 None => return self.is_ours(cache),
             },
         }
         for revision in &self.surplus {
-            hand.remove(*revision, None).await?;
+            writer.remove(*revision, None).await?;
         }
         Ok(true)
     }
@@ -137,15 +140,18 @@ impl<'a> Revisions<'a> {
         match cache.get(&key) {
             Some(other) => Ok(other.data == self.latest.data),
             None if planted!(RevisionDisowned) => Ok(false),
-            // Made a moment ago; the watch will show it.
-            None => Err(Error::Late { key, waited: ECHO }),
+            // Created a moment ago; the watch will deliver it.
+            None => Err(Error::Timeout {
+                key,
+                waited: OWN_WRITE_TIMEOUT,
+            }),
         }
     }
 }
 
-/// The revision that `template` is of `owner`, under the name that follows from it and from how
-/// often such a name was another's. `hash_label` is where its kind notes the hash.
-pub(crate) fn describe<K: Resource<DynamicType = ()>>(
+/// The revision of `owner` for `template`, under a name derived from the template and the collision
+/// count. `hash_label` is the label with which the owner's kind marks the hash.
+pub(crate) fn new_revision<K: Resource<DynamicType = ()>>(
     owner: &K,
     template: &PodTemplateSpec,
     collisions: i32,
@@ -172,7 +178,7 @@ pub(crate) fn describe<K: Resource<DynamicType = ()>>(
     }
 }
 
-/// The template that was kept.
+/// The pod template stored in a revision.
 pub(crate) fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.data.as_ref()?.0["spec"]["template"].clone();
     template.as_object_mut()?.remove("$patch");

@@ -22,12 +22,12 @@
 {{- define "elasti.resolver" -}}
 {{ include "elasti.fullname" . }}-resolver
 {{- end }}
-{{- /* The name is that of KubeElasti's chart, whatever values say: selectors of Deployments cannot change. */}}
+{{- /* The name is that of KubeElasti's chart, whatever the values: the selector of a Deployment is immutable. */}}
 {{- define "elasti.selector" -}}
 app.kubernetes.io/name: elasti
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
-{{- /* One map of a list of maps. Where several have a name, the first counts. */}}
+{{- /* Merges a list of maps. For a duplicate key, the first map takes precedence. */}}
 {{- define "elasti.merged" -}}
 {{- $all := dict }}
 {{- range . }}
@@ -35,20 +35,20 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 {{- with $all }}{{ toYaml . }}{{ end }}
 {{- end }}
-{{- /* A list of the context, the labels that are an object's own, and what values say, the nearest first. */}}
+{{- /* Labels. Takes a list: the context, the object's own labels, and maps from the values, the most specific first. */}}
 {{- define "elasti.labels" -}}
 {{- $root := first . }}
 {{- $selector := include "elasti.selector" $root | fromYaml }}
 {{- $release := dict "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) }}
 {{- include "elasti.merged" (concat (list $selector $release) (rest .) (list $root.Values.global.labels)) }}
 {{- end }}
-{{- /* The same for pods, which are replaced when their labels change. */}}
+{{- /* Labels of pods: without the version of the chart, because pods are replaced when their labels change. */}}
 {{- define "elasti.podLabels" -}}
 {{- $root := first . }}
 {{- $selector := include "elasti.selector" $root | fromYaml }}
 {{- include "elasti.merged" (concat (list $selector) (rest .) (list $root.Values.global.labels)) }}
 {{- end }}
-{{- /* A list of the context and what values say, the nearest first; nothing if they say nothing. */}}
+{{- /* Annotations. Takes a list: the context, and maps from the values, the most specific first. Empty if they are. */}}
 {{- define "elasti.annotations" -}}
 {{- $root := first . }}
 {{- with include "elasti.merged" (append (rest .) $root.Values.global.annotations) -}}
@@ -56,8 +56,8 @@ annotations:
 {{ indent 2 . }}
 {{- end }}
 {{- end }}
-{{- /* A list of the context, a part's values and labels of its own: what is said of every object of the part. */}}
-{{- define "elasti.said" -}}
+{{- /* Labels and annotations of an object. Takes a list: the context, the values of its part, and its own labels. */}}
+{{- define "elasti.metadata" -}}
 {{- $root := index . 0 }}{{- $part := index . 1 }}{{- $own := index . 2 -}}
 labels:
   {{- include "elasti.labels" (list $root $own $part.commonLabels) | nindent 2 }}
@@ -65,18 +65,18 @@ labels:
 {{ . }}
 {{- end }}
 {{- end }}
-{{- /* Says where a pod shows its numbers. Takes the port. */}}
+{{- /* The scrape annotations of a pod. Takes the port. */}}
 {{- define "elasti.scraped" -}}
 prometheus.io/scrape: "true"
 prometheus.io/path: /metrics
 prometheus.io/port: {{ . | quote }}
 {{- end }}
-{{- /* A list of an image block and the context. */}}
+{{- /* An image reference. Takes a list: the image values and the context. */}}
 {{- define "elasti.image" -}}
 {{- $image := index . 0 }}{{- $root := index . 1 }}
 {{- default $root.Values.global.image.registry $image.registry }}/{{ $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}
 {{- end }}
-{{- /* What it takes to scale kinds that values name. */}}
+{{- /* Rules to scale the kinds of global.scaleTargets. */}}
 {{- define "elasti.ownTargetRules" -}}
 {{- range .Values.global.scaleTargets }}
 - apiGroups: [{{ .apiGroup | quote }}]
@@ -87,11 +87,11 @@ prometheus.io/port: {{ . | quote }}
   verbs: ["get", "patch"]
 {{- end }}
 {{- end }}
-{{- /* The namespaces that rights are given in, if not everywhere. */}}
+{{- /* The namespaces in which permissions are granted, if they are restricted. */}}
 {{- define "elasti.namespaces" -}}
 {{- append .Values.global.allowedNamespaces .Release.Namespace | uniq | toJson }}
 {{- end }}
-{{- /* Where operator and resolvers find each other. Both are told the same. */}}
+{{- /* Variables by which operator and resolvers find each other. Both get the same values. */}}
 {{- define "elasti.places" -}}
 - name: ELASTI_RESOLVER_NAMESPACE
   value: {{ .Release.Namespace }}
@@ -118,7 +118,7 @@ prometheus.io/port: {{ . | quote }}
 - name: KUBERNETES_CLUSTER_DOMAIN
   value: {{ .Values.global.kubernetesClusterDomain }}
 {{- end }}
-{{- /* A list of where errors are sent, the key of the address, and the context. */}}
+{{- /* Variables for Sentry. Takes a list: the Sentry values, the key of the DSN in the Secret, and the context. */}}
 {{- define "elasti.sentry" -}}
 {{- $sentry := index . 0 }}{{- $key := index . 1 }}{{- $root := index . 2 }}
 {{- if $sentry.enabled }}
@@ -131,7 +131,7 @@ prometheus.io/port: {{ . | quote }}
   value: {{ $sentry.environment | quote }}
 {{- end }}
 {{- end }}
-{{- /* A list of a part's values and the context: where its pods may run. */}}
+{{- /* Scheduling fields of a pod. Takes a list: the values of its part and the context. */}}
 {{- define "elasti.scheduling" -}}
 {{- $part := index . 0 }}{{- $root := index . 1 }}
 {{- with $root.Values.global.imagePullSecrets }}

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// It is written as `text`, and read from it as what it was.
+/// Asserts that the value serializes to `text`, and deserializes from it.
 fn is_written_as<T>(value: &T, text: &str)
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
@@ -15,7 +15,7 @@ where
 }
 
 #[test]
-fn a_wake_is_asked_for_and_answered_as_by_the_original() {
+fn a_wake_request_and_its_reply_are_those_of_kube_elasti() {
     let asked = IncomingRequest {
         count: 1,
         svc: "cart".into(),
@@ -23,13 +23,13 @@ fn a_wake_is_asked_for_and_answered_as_by_the_original() {
     };
     is_written_as(&asked, r#"{"count":1,"svc":"cart","namespace":"shop"}"#);
     is_written_as(
-        &Received::default(),
+        &IncomingRequestReply::default(),
         r#"{"message":"Request received successfully!"}"#,
     );
 }
 
 #[test]
-fn a_wake_may_be_asked_for_with_less_and_with_more() {
+fn a_wake_request_may_have_fewer_or_more_fields() {
     let asked: IncomingRequest = serde_json::from_str(r#"{"svc":"cart","more":[1]}"#).unwrap();
     assert_eq!(
         (asked.count, &*asked.svc, &*asked.namespace),
@@ -41,7 +41,7 @@ fn a_wake_may_be_asked_for_with_less_and_with_more() {
 #[test]
 fn internal_answers_are_those_of_the_original() {
     is_written_as(&QueueStatus { queue_status: 1 }, r#"{"queueStatus":1}"#);
-    let entry = Entry {
+    let entry = DirectoryEntry {
         name: "sleepy".into(),
         spec: json!({"service": "cart"}),
         status: json!({"mode": "proxy"}),
@@ -62,7 +62,7 @@ fn internal_answers_are_those_of_the_original() {
 
 #[test]
 fn proofs_and_counts_are_written_so() {
-    let probe = Probe {
+    let probe = ProbeRequest {
         address: "10.0.0.7".parse().unwrap(),
         port: 80,
         count: 3,
@@ -70,7 +70,7 @@ fn proofs_and_counts_are_written_so() {
     is_written_as(&probe, r#"{"address":"10.0.0.7","port":80,"count":3}"#);
     let v4: SocketAddr = "10.1.0.1:40000".parse().unwrap();
     let v6: SocketAddr = "[fd00::1]:40001".parse().unwrap();
-    let probed = Probed {
+    let probed = ProbeReport {
         sources: vec![v4, v6],
         failed: 1,
     };
@@ -79,7 +79,7 @@ fn proofs_and_counts_are_written_so() {
         r#"{"sources":["10.1.0.1:40000","[fd00::1]:40001"],"failed":1}"#,
     );
     is_written_as(
-        &Took {
+        &AcceptedQuery {
             sources: vec![v4],
             ports: vec![20_000],
             lately: 300,
@@ -87,7 +87,7 @@ fn proofs_and_counts_are_written_so() {
         r#"{"sources":["10.1.0.1:40000"],"ports":[20000],"lately":300}"#,
     );
     is_written_as(
-        &Taken {
+        &AcceptedReport {
             taken: vec![v6],
             strangers: Vec::new(),
         },
@@ -100,7 +100,7 @@ fn proofs_and_counts_are_written_so() {
         cold: None,
     };
     is_written_as(
-        &Activity {
+        &ActivityReport {
             services: BTreeMap::from([("shop/cart".to_owned(), activity)]),
         },
         r#"{"services":{"shop/cart":{"last":"2026-01-01T00:00:00Z","held":2,"requests":9}}}"#,
@@ -122,7 +122,7 @@ fn service(name: &str, made: &str, metadata: &Value) -> ElastiService {
 }
 
 #[test]
-fn nobody_is_told_what_lets_one_into_prometheus() {
+fn credentials_for_prometheus_are_redacted() {
     for (metadata, shown) in [
         (
             json!({"headers": {"Authorization": "Bearer hush"}, "query": "up"}),
@@ -142,7 +142,7 @@ fn nobody_is_told_what_lets_one_into_prometheus() {
             json!({"serverAddress": "http://prom:9090/x@y"}),
         ),
     ] {
-        let told = Entry::of(&service("sleepy", "2026-01-01T00:00:00Z", &metadata));
+        let told = DirectoryEntry::of(&service("sleepy", "2026-01-01T00:00:00Z", &metadata));
         assert_eq!(told.spec["triggers"][0]["metadata"], shown);
         assert!(!serde_json::to_string(&told).unwrap().contains("hush"));
     }

@@ -1,9 +1,8 @@
-//! The numbers of KubeElasti 0.1.30, under their names, for dashboards that look at them.
+//! The metrics of KubeElasti 0.1.30, under their names, for existing dashboards.
 //!
-//! What clients choose, such as addresses and hosts, makes a number of its own of every request in the
-//! original. Here those labels are empty unless somebody asks for them. What the original calls
-//! counters has names that counters cannot have in the format that is spoken here, so they are shown
-//! as gauges.
+//! KubeElasti has labels with client-controlled values such as hosts and paths, so that every request can
+//! create a series. Here those labels are empty unless they are enabled. KubeElasti's counters are exposed
+//! as gauges, because counters must end in `_total` in the exposition format used here.
 
 use std::{collections::HashMap, fmt, time::Duration};
 
@@ -17,56 +16,56 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{api::names, resolver::hold::Holds};
+use crate::{api::names, resolver::hold::HeldRequests};
 
 #[derive(Debug)]
-pub(super) struct Metrics {
-    extractions: Family<Extraction, Gauge>,
-    incoming: Family<Incoming, Histogram, fn() -> Histogram>,
-    operator_calls: Family<Call, Gauge>,
-    /// What is shown of each service, to be forgotten with it.
-    shown: Mutex<HashMap<Key, Vec<Incoming>>>,
+pub(super) struct ElastiMetrics {
+    extractions: Family<HostExtractionLabels, Gauge>,
+    incoming: Family<IncomingRequestLabels, Histogram, fn() -> Histogram>,
+    operator_calls: Family<OperatorCallLabels, Gauge>,
+    /// The series of each service, to be removed with it.
+    series: Mutex<HashMap<Key, Vec<IncomingRequestLabels>>>,
 }
 
-/// A name that was looked up.
+/// The labels of a host lookup.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Extraction {
+pub(super) struct HostExtractionLabels {
     pub(super) service: Option<Key>,
     pub(super) host: Option<String>,
 }
 
-/// A request and what was answered.
+/// The labels of an answered request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Incoming {
+pub(super) struct IncomingRequestLabels {
     pub(super) service: Key,
     pub(super) method: &'static str,
     pub(super) status: u16,
-    pub(super) rest: Option<Unbounded>,
+    pub(super) client: Option<ClientLabels>,
 }
 
-/// What a client chooses.
+/// Labels with client-controlled values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Unbounded {
+pub(super) struct ClientLabels {
     pub(super) host: String,
     pub(super) uri: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
+struct OperatorCallLabels {
     error: &'static str,
 }
 
-impl Metrics {
+impl ElastiMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             extractions: Family::default(),
             incoming: Family::new_with_constructor(durations),
             operator_calls: Family::default(),
-            shown: Mutex::default(),
+            series: Mutex::default(),
         };
         registry.register(
             "elasti_resolver_host_extraction_count",
-            "Names that were looked up on the shared port",
+            "Hosts that were looked up on the shared port",
             metrics.extractions.clone(),
         );
         registry.register(
@@ -76,45 +75,47 @@ impl Metrics {
         );
         registry.register(
             "elasti_resolver_operator_rpc_count",
-            "Wakes that were asked of the operator",
+            "Wakes requested from the operator",
             metrics.operator_calls.clone(),
         );
         metrics
     }
 
-    pub(super) fn asked_operator(&self, failed: bool) {
+    pub(super) fn count_operator_call(&self, failed: bool) {
         let error = if failed { "failed" } else { "" };
-        self.operator_calls.get_or_create(&Call { error }).inc();
+        self.operator_calls
+            .get_or_create(&OperatorCallLabels { error })
+            .inc();
     }
 
-    pub(super) fn extracted(&self, extraction: &Extraction) {
+    pub(super) fn count_host_lookup(&self, extraction: &HostExtractionLabels) {
         self.extractions.get_or_create(extraction).inc();
     }
 
-    pub(super) fn answered(&self, incoming: Incoming, took: Duration) {
+    pub(super) fn observe_answer(&self, incoming: IncomingRequestLabels, took: Duration) {
         let seconds = took.as_secs_f64();
         if let Some(known) = self.incoming.get(&incoming) {
             known.observe(seconds);
             return;
         }
         self.incoming.get_or_create(&incoming).observe(seconds);
-        let mut shown = self.shown.lock();
-        shown
+        let mut series = self.series.lock();
+        series
             .entry(incoming.service.clone())
             .or_default()
             .push(incoming);
     }
 
-    /// Shows nothing more of services that are not `known`.
+    /// Removes the series of services that are not `known`.
     pub(super) fn retain(&self, known: &dyn Fn(&Key) -> bool) {
-        self.shown.lock().retain(|service, all| {
+        self.series.lock().retain(|service, all| {
             let known = known(service);
             if !known {
                 for incoming in all {
                     self.incoming.remove(incoming);
                 }
                 let service = Some(service.clone());
-                self.extractions.remove(&Extraction {
+                self.extractions.remove(&HostExtractionLabels {
                     service,
                     host: None,
                 });
@@ -124,13 +125,13 @@ impl Metrics {
     }
 }
 
-/// The bounds of the original.
+/// KubeElasti's buckets.
 fn durations() -> Histogram {
     Histogram::new([0.1, 0.5, 1.0, 2.0, 5.0, 10.0])
 }
 
-/// A method that is known; clients can make up others.
-pub(super) fn known(method: &Method) -> &'static str {
+/// The label of a method; clients can make up others.
+pub(super) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -143,23 +144,25 @@ pub(super) fn known(method: &Method) -> &'static str {
     }
 }
 
-impl Unbounded {
+impl ClientLabels {
     pub(super) fn of(head: &request::Parts) -> Self {
-        let said = |headers: &HeaderMap| {
+        let host_header = |headers: &HeaderMap| {
             let host = headers.get(header::HOST)?;
             Some(host.to_str().ok()?.to_owned())
         };
         let authority = || Some(head.uri.authority()?.to_string());
         Self {
-            host: said(&head.headers).or_else(authority).unwrap_or_default(),
+            host: host_header(&head.headers)
+                .or_else(authority)
+                .unwrap_or_default(),
             uri: head.uri.path().to_owned(),
         }
     }
 }
 
-impl EncodeLabelSet for Extraction {
+impl EncodeLabelSet for HostExtractionLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
-        // The original keeps a cache; ours knows all names at all times.
+        // KubeElasti has a cache; here every host is known from the route table.
         let (kind, error) = match self.service {
             Some(_) => ("cache-hit", ""),
             None => ("error", "unknown"),
@@ -178,22 +181,22 @@ impl EncodeLabelSet for Extraction {
     }
 }
 
-impl EncodeLabelSet for Incoming {
+impl EncodeLabelSet for IncomingRequestLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
         let target = names::private_service(self.service.name());
         let status = StatusCode::from_u16(self.status).ok();
         let status = status.and_then(|status| status.canonical_reason());
-        let rest = self.rest.as_ref();
+        let client = self.client.as_ref();
         labels(
             encoder,
             &[
                 ("source", self.service.name()),
                 ("target", &target),
-                ("sourceHost", rest.map_or("", |rest| &rest.host)),
-                ("targetHost", rest.map_or("", |_| &target)),
+                ("sourceHost", client.map_or("", |client| &client.host)),
+                ("targetHost", client.map_or("", |_| &target)),
                 ("namespace", self.service.namespace()),
                 ("method", self.method),
-                ("requestURI", rest.map_or("", |rest| &rest.uri)),
+                ("requestURI", client.map_or("", |client| &client.uri)),
                 ("status", status.unwrap_or_default()),
                 ("error", ""),
             ],
@@ -208,14 +211,14 @@ fn labels(encoder: &mut LabelSetEncoder, labels: &[(&str, &str)]) -> fmt::Result
     Ok(())
 }
 
-/// What is held at this moment for each service.
+/// Exposes the queue size of each service.
 #[derive(Debug)]
-pub(super) struct QueuedNow(pub(super) Holds);
+pub(super) struct QueueCollector(pub(super) HeldRequests);
 
-impl Collector for QueuedNow {
+impl Collector for QueueCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let queued = Family::<Vec<(&str, String)>, Gauge>::default();
-        for (key, held) in self.0.all_queued() {
+        for (key, held) in self.0.queue_sizes() {
             let labels = vec![
                 ("source", key.name().to_owned()),
                 ("namespace", key.namespace().to_owned()),
@@ -224,7 +227,7 @@ impl Collector for QueuedNow {
             queued.get_or_create(&labels).set(count);
         }
         let name = "elasti_resolver_queued_count";
-        let help = "Requests that are held";
+        let help = "Held requests";
         let metric = encoder.encode_descriptor(name, help, None, queued.metric_type())?;
         queued.encode(metric)
     }

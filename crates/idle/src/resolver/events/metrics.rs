@@ -1,4 +1,4 @@
-//! The numbers of resolvers. Labels have few values whatever clients send: no service, no host.
+//! The metrics of resolvers. Their labels have few values whatever clients send: no service, no host.
 
 use std::fmt;
 
@@ -9,80 +9,80 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::{compatible, spoken};
+use super::{compatible, protocol_label};
 use crate::{
     api::Protocol,
-    resolver::hold::{Holds, Queued},
+    resolver::hold::{HeldRequests, QueueSize},
 };
 
-/// What resolvers count.
+/// The metrics of resolvers.
 #[derive(Debug)]
-pub struct Metrics {
-    came: [Counter; 3],
-    pub(super) cold_starts: Family<Part, Histogram, fn() -> Histogram>,
-    pub(super) refused: Family<Reason, Counter>,
-    pub(super) sent_elsewhere: Family<Spoken, Counter>,
-    pub(super) wakes: Family<Outcome, Counter>,
-    pub(super) elasti: compatible::Metrics,
+pub struct ResolverMetrics {
+    requests: [Counter; 3],
+    pub(super) cold_starts: Family<ColdStartLabels, Histogram, fn() -> Histogram>,
+    pub(super) refused: Family<RejectionLabels, Counter>,
+    pub(super) sent_elsewhere: Family<ProtocolLabels, Counter>,
+    pub(super) wakes: Family<WakeLabels, Counter>,
+    pub(super) elasti: compatible::ElastiMetrics,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Spoken {
+pub(super) struct ProtocolLabels {
     pub(super) protocol: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Part {
+pub(super) struct ColdStartLabels {
     pub(super) protocol: &'static str,
     pub(super) part: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Reason {
+pub(super) struct RejectionLabels {
     pub(super) protocol: &'static str,
     pub(super) reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Outcome {
+pub(super) struct WakeLabels {
     pub(super) result: &'static str,
 }
 
-impl Metrics {
-    pub(super) fn register(registry: &mut Registry, elasti: compatible::Metrics) -> Self {
+impl ResolverMetrics {
+    pub(super) fn register(registry: &mut Registry, elasti: compatible::ElastiMetrics) -> Self {
         let registry = registry.sub_registry_with_prefix("idle");
-        let came: Family<Spoken, Counter> = Family::default();
+        let requests: Family<ProtocolLabels, Counter> = Family::default();
         let of = |protocol| {
-            let protocol = spoken(protocol);
-            came.get_or_create_owned(&Spoken { protocol })
+            let protocol = protocol_label(protocol);
+            requests.get_or_create_owned(&ProtocolLabels { protocol })
         };
         let metrics = Self {
-            came: [Protocol::Tcp, Protocol::Http, Protocol::Tls].map(of),
+            requests: [Protocol::Tcp, Protocol::Http, Protocol::Tls].map(of),
             cold_starts: Family::new_with_constructor(durations),
             refused: Family::default(),
             sent_elsewhere: Family::default(),
             wakes: Family::default(),
             elasti,
         };
-        let help = "Requests and connections that came for a service";
-        registry.register("requests", help, came);
+        let help = "Requests and connections for a service";
+        registry.register("requests", help, requests);
         registry.register_with_unit(
             "cold_start",
-            "Where the time went of requests and connections that were held",
+            "Where the time of held requests and connections went",
             Unit::Seconds,
             metrics.cold_starts.clone(),
         );
-        let help = "Requests and connections that were not served, and why";
+        let help = "Requests and connections that no pod answered, by reason";
         registry.register("refused", help, metrics.refused.clone());
-        let help = "Requests that a pod took nothing of, so that another got them";
+        let help = "Attempts of which a pod processed nothing, so that another pod got the request";
         registry.register("sent_elsewhere", help, metrics.sent_elsewhere.clone());
-        let help = "Wakes that were asked of the operator, and what came of it";
+        let help = "Wakes requested from the operator, by result";
         registry.register("wakes_asked", help, metrics.wakes.clone());
         metrics
     }
 
-    pub(super) fn came(&self, protocol: Protocol) -> &Counter {
-        let [tcp, http, tls] = &self.came;
+    pub(super) fn requests_counter(&self, protocol: Protocol) -> &Counter {
+        let [tcp, http, tls] = &self.requests;
         match protocol {
             Protocol::Tcp => tcp,
             Protocol::Http => http,
@@ -99,27 +99,27 @@ fn durations() -> Histogram {
     Histogram::new(bounds)
 }
 
-/// What is held at this moment, for all services together.
+/// Exposes the size of all queues together.
 #[derive(Debug)]
-pub(super) struct HeldNow(pub(super) Holds);
+pub(super) struct HeldCollector(pub(super) HeldRequests);
 
-impl Collector for HeldNow {
+impl Collector for HeldCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let mut all = Queued::default();
-        for queued in self.0.all_queued().into_values() {
+        let mut all = QueueSize::default();
+        for queued in self.0.queue_sizes().into_values() {
             all.requests += queued.requests;
             all.bytes += queued.bytes;
         }
         let held = [
             (
                 "idle_held",
-                "Requests and connections that are held",
+                "Held requests and connections",
                 None,
                 all.requests,
             ),
             (
                 "idle_held",
-                "What they keep in memory",
+                "Memory used by held requests and connections",
                 Some(&Unit::Bytes),
                 all.bytes,
             ),

@@ -1,2 +1,2 @@
-mod held;
-mod line;
+mod held_requests;
+mod wait_queue;

@@ -1,30 +1,30 @@
-//! Where the time of one request went.
+//! Measures where the time of a held request went.
 
 use neap_kit::clock::Uptime;
 
 use crate::api::Breakdown;
 
-/// When each thing happened, as far as it did.
+/// The time of each step of a held request, as far as it has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Times {
-    /// It came in.
+pub struct HoldTimes {
+    /// The request arrived.
     pub arrived: Uptime,
-    /// The operator was asked for a wake.
-    pub asked: Option<Uptime>,
+    /// The resolver requested a wake from the operator.
+    pub requested: Option<Uptime>,
     /// The operator had written the replicas.
     pub scaled: Option<Uptime>,
-    /// A pod had a place to run, as far as endpoints tell.
+    /// A pod was scheduled, as far as endpoints show.
     pub scheduled: Option<Uptime>,
-    /// A pod was ready to take it.
+    /// The request was released to a ready pod.
     pub ready: Option<Uptime>,
-    /// A pod took the connection.
+    /// The pod accepted the connection.
     pub connected: Option<Uptime>,
-    /// The pod began to answer.
+    /// The first byte of the pod's answer arrived.
     pub first_byte: Option<Uptime>,
 }
 
 impl Breakdown {
-    /// Every part by its name, in the order in which they happen.
+    /// The parts by name, in order.
     pub fn parts(&self) -> [(&'static str, i64); 6] {
         [
             ("queue", self.queue),
@@ -36,32 +36,32 @@ impl Breakdown {
         ]
     }
 
-    /// Where most of the time went, for people, and how much of how much.
-    pub fn most(&self) -> String {
+    /// A sentence that names the longest part.
+    pub fn longest_part(&self) -> String {
         let parts = self.parts();
         let all: i64 = parts.iter().map(|(_, took)| took).sum();
-        // The first of equals: what came after it waited for it.
+        // The first of equals: the later ones waited for it.
         let longest = parts.iter().rev().max_by_key(|(_, took)| took);
         let (part, took) = longest.copied().unwrap_or_default();
         let what = match part {
-            "queue" => "until the operator was asked",
-            "scale" => "until the operator had written replicas",
-            "schedule" => "until a pod had a place to run",
-            "ready" => "until a pod was ready",
-            "connect" => "until a pod took the connection",
-            _ => "until a pod began to answer",
+            "queue" => "requesting the wake",
+            "scale" => "waiting for the operator to write replicas",
+            "schedule" => "waiting for a pod to be scheduled",
+            "ready" => "waiting for a pod to be ready",
+            "connect" => "connecting to a pod",
+            _ => "waiting for the first byte of a pod",
         };
         let seconds = |milliseconds: i64| milliseconds as f64 / 1000.0;
         format!(
-            "{:.1} of {:.1} s went by {what}",
+            "{:.1} of {:.1} s were spent {what}",
             seconds(took),
             seconds(all)
         )
     }
 }
 
-impl Times {
-    /// Nothing happened yet but this.
+impl HoldTimes {
+    /// A request that arrived at this time.
     pub fn arrived(arrived: Uptime) -> Self {
         Self {
             arrived,
@@ -69,12 +69,12 @@ impl Times {
         }
     }
 
-    /// How long each part took, until `now` for the one that has not ended. A part that did not
-    /// happen took no time; one that others began before this request came counts from its arrival.
+    /// The duration of each part; the part that has not ended counts until `now`. A part that did not
+    /// happen took no time, and a part that began before this request counts from its arrival.
     pub fn breakdown(&self, now: Uptime) -> Breakdown {
         let mut from = self.arrived;
         let steps = [
-            self.asked,
+            self.requested,
             self.scaled,
             self.scheduled,
             self.ready,
@@ -84,8 +84,8 @@ impl Times {
         let last = steps.iter().rposition(Option::is_some);
         let mut parts = [0; 6];
         for (index, (part, step)) in parts.iter_mut().zip(steps).enumerate() {
-            let under_way = last.map_or(index == 0, |last| index == last + 1);
-            let to = if under_way { Some(now) } else { step };
+            let current = last.map_or(index == 0, |last| index == last + 1);
+            let to = if current { Some(now) } else { step };
             if let Some(to) = to {
                 *part = to.saturating_sub(from).as_millis() as i64;
                 from = from.max(to);

@@ -1,97 +1,98 @@
-//! Asking that a service be woken, once at a time.
+//! Requests wakes of a service, one at a time.
 
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use neap_kit::{clock::Uptime, key::Key};
 
-/// Somebody who can wake services.
-pub trait Waker: Send + Sync + 'static {
-    /// Asks that `service` be woken because so many wait for it. Resolves once the replicas are
-    /// written, or after some seconds if nobody knows yet whether they will be. Asking again is
-    /// harmless.
-    fn wake(&self, service: Key, waiting: usize) -> BoxFuture<'static, Result<(), NotWoken>>;
+/// Requests that the operator wakes a service.
+pub trait WakeRequester: Send + Sync + 'static {
+    /// Requests a wake of `service`, for which `waiting` requests are held. Resolves once the replicas are
+    /// written, or after some seconds if the write is still in progress. Repeated requests are harmless.
+    fn wake(&self, service: Key, waiting: usize) -> BoxFuture<'static, Result<(), WakeFailed>>;
 }
 
-/// The service was not woken, for this reason.
+/// Why a service could not be woken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NotWoken(pub String);
+pub struct WakeFailed(pub String);
 
-/// A wake that was asked for is asked for again after this time while somebody waits: whoever
-/// wrote the replicas may have been overruled since.
-const AGAIN: Duration = Duration::from_secs(10);
-/// One that failed is tried again after this time, and after twice as long each time.
-const RETRY: Duration = Duration::from_millis(100);
-/// It is tried again after this time at the latest.
-const RETRY_AT_MOST: Duration = Duration::from_secs(2);
+/// Delay before a successful wake request is repeated while requests are held: another writer may have
+/// reset the replicas since.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// Delay before a failed wake request is repeated; it doubles each time.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Upper limit of [`RETRY_DELAY`].
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The wakes of one service, as a value.
+/// The wake requests of one service, as a value.
 #[derive(Debug, Default)]
-pub(super) struct Wakes {
-    under_way: bool,
+pub(super) struct WakeState {
+    in_flight: bool,
     failures: u32,
-    /// When the present spell of waiting was first asked for, and when that came to something.
-    pub(super) asked: Option<Uptime>,
+    /// When the wake was first requested for the requests that are held now.
+    pub(super) requested: Option<Uptime>,
+    /// When the operator had written the replicas.
     pub(super) scaled: Option<Uptime>,
-    /// When a pod had a place to run.
+    /// When a pod was scheduled.
     pub(super) scheduled: Option<Uptime>,
-    /// Why the last one failed, if it did.
+    /// Why the last request failed, if it did.
     pub(super) failed: Option<String>,
     next: Option<Uptime>,
 }
 
-impl Wakes {
-    /// Whether to ask now. Somebody waits.
+impl WakeState {
+    /// Whether to send a request now. Called while requests are held.
     pub(super) fn begin(&mut self, now: Uptime) -> bool {
-        if self.under_way || self.next.is_some_and(|next| now < next) {
+        if self.in_flight || self.next.is_some_and(|next| now < next) {
             return false;
         }
-        self.under_way = true;
-        self.asked.get_or_insert(now);
+        self.in_flight = true;
+        self.requested.get_or_insert(now);
         true
     }
 
-    /// What was asked came to this.
+    /// Records the result of a request.
     pub(super) fn end(&mut self, failed: Option<String>, now: Uptime) {
-        self.under_way = false;
-        if self.asked.is_none() {
-            // Whoever waited then has left. What was seen before others came says nothing to them.
-            self.next = Some(now + RETRY);
+        self.in_flight = false;
+        if self.requested.is_none() {
+            // The clients that it was sent for have left, and its result is too old for those that
+            // arrived since.
+            self.next = Some(now + RETRY_DELAY);
             return;
         }
         self.failed = failed;
         let pause = if self.failed.is_none() {
             self.failures = 0;
             self.scaled.get_or_insert(now);
-            AGAIN
+            REPEAT_INTERVAL
         } else {
-            let pause = RETRY.saturating_mul(1 << self.failures.min(10));
+            let pause = RETRY_DELAY.saturating_mul(1 << self.failures.min(10));
             self.failures = self.failures.saturating_add(1);
-            pause.min(RETRY_AT_MOST)
+            pause.min(MAX_RETRY_DELAY)
         };
         self.next = Some(now + pause);
     }
 
-    /// A pod has a place to run. Somebody waits.
-    pub(super) fn scheduled(&mut self, now: Uptime) {
-        if self.asked.is_some() {
+    /// Records that a pod was scheduled. Called while requests are held.
+    pub(super) fn record_scheduled(&mut self, now: Uptime) {
+        if self.requested.is_some() {
             self.scheduled.get_or_insert(now);
         }
     }
 
-    /// Nobody waits any more, so the next who does asks at once, or nearly: clients who come and go
-    /// make no storm.
-    pub(super) fn rest(&mut self, now: Uptime) {
+    /// Resets the state when nothing is held any longer. The next held request triggers a wake after at
+    /// most [`RETRY_DELAY`], so that clients that come and go do not flood the operator.
+    pub(super) fn reset(&mut self, now: Uptime) {
         *self = Self {
-            under_way: self.under_way,
-            next: self.next.map(|next| next.min(now + RETRY)),
+            in_flight: self.in_flight,
+            next: self.next.map(|next| next.min(now + RETRY_DELAY)),
             ..Self::default()
         };
     }
 
-    /// When to ask again if somebody still waits.
+    /// When to send the next request if something is still held.
     pub(super) fn next(&self) -> Option<Uptime> {
-        if self.under_way { None } else { self.next }
+        if self.in_flight { None } else { self.next }
     }
 }

@@ -1,4 +1,4 @@
-//! Sends a request to a pod, once.
+//! Forwards a request to a pod, once.
 
 use std::{pin::pin, time::Duration};
 
@@ -7,129 +7,136 @@ use hyper::{body::Incoming, upgrade::OnUpgrade};
 use neap_kit::telemetry::continue_trace;
 
 use super::{
-    answer,
-    body::{Answered, Carried, UnderWay, Until},
-    connection::{Connection, Unanswered},
-    handle::{From, Going, Unplaced},
+    handle::{ClientConnection, NotPlaced, PendingRequest},
     headers,
-    sent::Sent,
-    upgrade,
+    pod_connection::{PodConnection, SendError},
+    request_body::RequestBody,
+    response_body::{InFlightGuard, PodBody, RequestGuards, ResponseBody},
+    responses, upgrade,
 };
 use crate::resolver::{
-    activity::Open,
-    events::SentElsewhere,
-    hold::{Holding, Refused},
+    activity::OpenRequest,
+    events::SentToAnotherPod,
+    hold::{HeldRequest, HoldError},
 };
 
-/// Whoever still sends its request after this time keeps nobody else from going to the pod.
-const SENDS: Duration = Duration::from_secs(5);
+/// A request whose body is still being sent after this time no longer counts against the pod's limit.
+const UPLOAD_GRACE: Duration = Duration::from_secs(5);
 
-/// What became of a request that was to be sent.
-enum Fate {
-    Answered(Response<Incoming>, Connection),
-    /// Nothing of it was sent.
-    Refused(Refused),
-    /// It was sent, and this came back.
+/// The outcome of forwarding a request.
+enum ForwardOutcome {
+    ResponseBody(Response<Incoming>, PodConnection),
+    /// Nothing was sent.
+    NotSent(HoldError),
+    /// It was sent, and the connection failed before an answer.
     Broken(hyper::Error),
-    /// It was sent, and nothing came back in time.
-    Silent,
+    /// It was sent, and no answer began in time.
+    TimedOut,
 }
 
 pub(super) async fn forward(
-    from: &From,
-    mut going: Going,
-    open: Open,
-    under_way: UnderWay,
-) -> Response<Answered> {
-    let switch = headers::wanted(going.head.version, &going.head.headers);
-    let client = switch.and_then(|_| going.head.extensions.remove::<OnUpgrade>());
-    let placed = going.place().await;
-    continue_trace(going.holding.span(), &going.head.headers);
+    downstream: &ClientConnection,
+    mut pending: PendingRequest,
+    open: OpenRequest,
+    in_flight: InFlightGuard,
+) -> Response<ResponseBody> {
+    let switch = headers::requested_upgrade(pending.head.version, &pending.head.headers);
+    let client = switch.and_then(|_| pending.head.extensions.remove::<OnUpgrade>());
+    let placed = pending.assigned_pod().await;
+    continue_trace(pending.held.span(), &pending.head.headers);
     if let Err(unplaced) = placed {
-        return not_sent(from, &going.holding, &unplaced);
+        return not_sent(downstream, &pending.held, &unplaced);
     }
-    let (mut holding, request) = going.request(from.source);
-    // Apart, so that those who are held do not carry it along.
-    let fate = Box::pin(send(from, &mut holding, request)).await;
-    let key = holding.route().service.key.clone();
-    match fate {
-        Fate::Refused(refused) => {
-            from.resolver.refused(&holding, &refused);
-            answer::refused(&refused)
+    let (mut held, request) = pending.request(downstream.source);
+    // Boxed, so that the futures of held requests stay small.
+    let outcome = Box::pin(send(downstream, &mut held, request)).await;
+    let key = held.route().service.key.clone();
+    match outcome {
+        ForwardOutcome::NotSent(refused) => {
+            downstream.resolver.record_refused(&held, &refused);
+            responses::refused(&refused)
         }
-        Fate::Broken(error) => {
-            let resolver = &from.resolver;
-            resolver.turned_away(holding.route(), answer::BROKEN, &error);
-            answer::broken(&key)
+        ForwardOutcome::Broken(error) => {
+            let resolver = &downstream.resolver;
+            resolver.record_rejected(held.route(), responses::BROKEN, &error);
+            responses::broken(&key)
         }
-        Fate::Silent => {
-            let late = holding.late();
-            from.resolver.refused(&holding, &late);
-            answer::silent(&late)
+        ForwardOutcome::TimedOut => {
+            let late = held.deadline_exceeded();
+            downstream.resolver.record_refused(&held, &late);
+            responses::timed_out(&late)
         }
-        Fate::Answered(mut response, connection) => {
-            holding.answered();
-            let cold = from.resolver.served(&holding);
+        ForwardOutcome::ResponseBody(mut response, connection) => {
+            held.record_answered();
+            let cold = downstream.resolver.record_served(&held);
             let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-            headers::towards_client(response.headers_mut(), switched);
+            headers::prepare_response(response.headers_mut(), switched);
             if let Some(breakdown) = cold {
-                response = answer::with_cold_start(response, &breakdown);
+                response = responses::with_cold_start(response, &breakdown);
             }
-            let mut until = Until {
+            let mut guards = RequestGuards {
                 _open: open,
-                _under_way: under_way,
-                lent: connection.lent(),
+                _in_flight: in_flight,
+                connection: connection.into_pooled(),
             };
             if switched {
-                if let Some(lent) = &mut until.lent {
-                    lent.let_go_on();
+                if let Some(connection) = &mut guards.connection {
+                    connection.detach();
                 }
-                return upgrade::switch(from, client, response, until);
+                return upgrade::switch(downstream, client, response, guards);
             }
-            response.map(|body| Answered::Pod(Carried::new(body, until)))
+            response.map(|body| ResponseBody::Pod(PodBody::new(body, guards)))
         }
     }
 }
 
-/// What is answered where nothing was sent.
-fn not_sent(from: &From, holding: &Holding, unplaced: &Unplaced) -> Response<Answered> {
+/// The response to a request of which nothing was sent.
+fn not_sent(
+    downstream: &ClientConnection,
+    held: &HeldRequest,
+    unplaced: &NotPlaced,
+) -> Response<ResponseBody> {
     match unplaced {
-        Unplaced::Refused(refused) => {
-            from.resolver.refused(holding, refused);
-            answer::refused(refused)
+        NotPlaced::Hold(refused) => {
+            downstream.resolver.record_refused(held, refused);
+            responses::refused(refused)
         }
-        Unplaced::Unread => {
-            // Nonsense is counted with its connection.
-            if from.talk.bad.get().is_none() {
-                let (route, resolver) = (holding.route(), &from.resolver);
-                resolver.turned_away(route, answer::LEFT, &answer::UNREAD);
+        NotPlaced::BodyUnreadable => {
+            // A malformed request is counted when its connection ends.
+            if downstream.state.violation.get().is_none() {
+                let (route, resolver) = (held.route(), &downstream.resolver);
+                resolver.record_rejected(route, responses::LEFT, &responses::UNREAD);
             }
-            answer::unread()
+            responses::unread()
         }
     }
 }
 
-/// Sends it to the first pod that takes it. One that was not sent goes to another; one that was is
-/// never sent again.
-async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) -> Fate {
+/// Sends the request to the first pod that accepts it. A request that a pod has not processed goes to
+/// another; any other is never sent again.
+async fn send(
+    downstream: &ClientConnection,
+    held: &mut HeldRequest,
+    mut request: Request<RequestBody>,
+) -> ForwardOutcome {
     let version = request.version();
     loop {
-        let pod = match holding.place().await {
+        let pod = match held.assigned_pod().await {
             Ok(pod) => pod,
-            Err(refused) => return Fate::Refused(refused),
+            Err(refused) => return ForwardOutcome::NotSent(refused),
         };
-        let client = &from.resolver.client;
+        let client = &downstream.resolver.pool;
         let Ok(mut connection) = client.connection(pod, version).await else {
-            holding.refused();
+            held.record_refused();
             continue;
         };
-        holding.connected();
-        let sent = in_time(from, holding, &mut connection, request).await;
+        held.record_connected();
+        let sent = send_before_deadline(downstream, held, &mut connection, request).await;
         let refused = match sent {
-            None => return Fate::Silent,
-            Some(Ok(response)) => return Fate::Answered(response, connection),
-            Some(Err(Unanswered::Broken(error))) => return Fate::Broken(error),
-            Some(Err(Unanswered::Unsent {
+            None => return ForwardOutcome::TimedOut,
+            Some(Ok(response)) => return ForwardOutcome::ResponseBody(response, connection),
+            Some(Err(SendError::Broken(error))) => return ForwardOutcome::Broken(error),
+            Some(Err(SendError::NotProcessed {
                 request: unsent,
                 refused,
             })) => {
@@ -137,26 +144,26 @@ async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) ->
                 refused
             }
         };
-        from.resolver.meter.emit(&SentElsewhere {
-            service: &holding.route().service.key,
-            protocol: holding.route().port.protocol,
+        downstream.resolver.meter.emit(&SentToAnotherPod {
+            service: &held.route().service.key,
+            protocol: held.route().port.protocol,
         });
         if refused {
-            holding.refused();
+            held.record_refused();
         }
     }
 }
 
-/// Sends it, and gives what came of that; nothing if the time is up before there is an answer.
-async fn in_time(
-    from: &From,
-    holding: &mut Holding,
-    connection: &mut Connection,
-    request: Request<Sent>,
-) -> Option<Result<Response<Incoming>, Unanswered>> {
-    let clock = from.resolver.clock;
-    // Who sends for a long time may well be answered at the end only, so that time does not count.
-    let (left, ended) = (holding.left(), request.body().ended());
+/// Sends the request and waits for the head of the answer; `None` if the deadline passes first.
+async fn send_before_deadline(
+    downstream: &ClientConnection,
+    held: &mut HeldRequest,
+    connection: &mut PodConnection,
+    request: Request<RequestBody>,
+) -> Option<Result<Response<Incoming>, SendError>> {
+    let clock = downstream.resolver.clock;
+    // A pod may answer only after the whole body, so the time of the upload does not count.
+    let (left, ended) = (held.remaining(), request.body().ended());
     let late = async {
         if let Some(ended) = &ended {
             ended.cancelled().await;
@@ -174,9 +181,9 @@ async fn in_time(
         tokio::select! {
             biased;
             sent = sending.as_mut() => return sent,
-            uploaded = clock.within(SENDS, ended.cancelled()) => {
+            uploaded = clock.within(UPLOAD_GRACE, ended.cancelled()) => {
                 if uploaded.is_none() {
-                    holding.settle();
+                    held.finish();
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! One request, from its head to the head of its answer.
+//! Handles one request, from its head to the head of its answer.
 
 use std::{collections::VecDeque, convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -10,216 +10,211 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    answer,
-    body::{Answered, UnderWay},
-    forward,
-    guard::Talk,
-    headers,
-    sent::{self, Held, Sent},
+    forward, headers,
+    request_body::{self, BufferedBody, RequestBody},
+    response_body::{InFlightGuard, ResponseBody},
+    responses,
+    validated_stream::ClientConnectionState,
 };
 use crate::{
     api::Protocol,
     resolver::{
         Resolver,
-        events::{self, Asked, LookedUp, TurnedAway},
-        hold::{Holding, Refused},
+        events::{self, HostLookedUp, RequestLabels, RequestRejected},
+        hold::{HeldRequest, HoldError},
         routes::Route,
     },
 };
 
-/// So much of a body is read while its request is held; the rest waits with the client.
-const EARLY: usize = 16 << 10;
+/// Bytes of a body that are read while its request is held; the rest stays with the client.
+const MAX_EARLY_BODY: usize = 16 << 10;
 
-/// Where a connection came in.
+/// The port that accepted a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entrance {
-    /// On the port that stands for one port of one service.
-    Port(u16),
-    /// On the port that all services share.
+pub enum ListenPort {
+    /// The port of one port of one service.
+    Dedicated(u16),
+    /// The port that all services share.
     Shared,
 }
 
-/// The connection that a request came over.
+/// The client connection of a request.
 #[derive(Debug)]
-pub(super) struct From {
+pub(super) struct ClientConnection {
     pub(super) resolver: Resolver,
-    pub(super) entrance: Entrance,
+    pub(super) listen_port: ListenPort,
     pub(super) source: SocketAddr,
-    pub(super) talk: Arc<Talk>,
-    /// Cancelled when the connection should end after what is under way.
-    pub(super) leave: CancellationToken,
+    pub(super) state: Arc<ClientConnectionState>,
+    /// Cancelled when the connection has to close after its current requests.
+    pub(super) close: CancellationToken,
 }
 
 /// Why a request is not sent to a pod.
-pub(super) enum Unplaced {
-    Refused(Refused),
-    /// Its body cannot be read.
-    Unread,
+pub(super) enum NotPlaced {
+    Hold(HoldError),
+    /// Reading the body failed.
+    BodyUnreadable,
 }
 
-/// A request that is on its way to a pod.
+/// A request that waits for a pod.
 #[derive(Debug)]
-pub(super) struct Going {
-    pub(super) holding: Holding,
+pub(super) struct PendingRequest {
+    pub(super) held: HeldRequest,
     pub(super) head: request::Parts,
-    pub(super) body: Held,
+    pub(super) body: BufferedBody,
 }
 
 pub(super) async fn handle(
-    from: Arc<From>,
+    downstream: Arc<ClientConnection>,
     request: Request<Incoming>,
-) -> Result<Response<Answered>, Infallible> {
-    let under_way = UnderWay::new(&from.talk);
+) -> Result<Response<ResponseBody>, Infallible> {
+    let in_flight = InFlightGuard::new(&downstream.state);
     let (head, rest) = request.into_parts();
-    let resolver = &from.resolver;
-    let asked = Asked::of(&head, resolver.unbounded_metrics);
+    let resolver = &downstream.resolver;
+    let labels = RequestLabels::of(&head, resolver.unbounded_metrics);
     let grpc = is_grpc(&head.headers);
-    let route = match from.route(&head, &asked) {
+    let route = match downstream.route(&head, &labels) {
         Ok(route) => route,
-        Err(unknown) if grpc => return Ok(answer::in_grpc(*unknown)),
+        Err(unknown) if grpc => return Ok(responses::in_grpc(*unknown)),
         Err(unknown) => return Ok(*unknown),
     };
-    let (key, came) = (route.service.key.clone(), resolver.clock.uptime());
-    let response = answer(&from, route, head, rest, under_way).await;
-    resolver.meter.emit(&events::Answered {
+    let (key, arrived) = (route.service.key.clone(), resolver.clock.uptime());
+    let response = answer(&downstream, route, head, rest, in_flight).await;
+    resolver.meter.emit(&events::RequestAnswered {
         service: &key,
-        asked: &asked,
+        labels: &labels,
         status: response.status(),
-        took: resolver.clock.uptime().saturating_sub(came),
+        took: resolver.clock.uptime().saturating_sub(arrived),
     });
     Ok(if grpc {
-        answer::in_grpc(response)
+        responses::in_grpc(response)
     } else {
         response
     })
 }
 
 async fn answer(
-    from: &Arc<From>,
+    downstream: &Arc<ClientConnection>,
     route: Arc<Route>,
     head: request::Parts,
     rest: Incoming,
-    under_way: UnderWay,
-) -> Response<Answered> {
-    let (resolver, service) = (&from.resolver, &route.service);
+    in_flight: InFlightGuard,
+) -> Response<ResponseBody> {
+    let (resolver, service) = (&downstream.resolver, &route.service);
     if let Some(canned) = service
         .probes
         .answer(&head.method, &head.uri, &head.headers)
     {
-        return answer::canned(canned, &head.method);
+        return responses::canned(canned, &head.method);
     }
     if head.method == Method::CONNECT {
-        resolver.turned_away(&route, answer::NOT_CARRIED, &"CONNECT");
-        return answer::not_carried("CONNECT");
+        resolver.record_rejected(&route, responses::NOT_CARRIED, &"CONNECT");
+        return responses::not_carried("CONNECT");
     }
     if service.out_of_path {
-        from.leave.cancel();
+        downstream.close.cancel();
     }
-    let open = resolver.came(&route);
-    let mut holding = Holding::new(&resolver.holds, route.clone(), size(&head));
+    let open = resolver.start_request(&route);
+    let mut held = HeldRequest::new(&resolver.held_requests, route.clone(), size(&head));
     if service.waiting_page && is_browser(&head) {
-        // Asks for the wake as a side effect; who does not pass at once gets the page.
-        match holding.place().now_or_never() {
+        // Requests the wake as a side effect; a browser that would have to wait gets the page.
+        match held.assigned_pod().now_or_never() {
             Some(Ok(_)) => {}
             Some(Err(refused)) => {
-                resolver.refused(&holding, &refused);
-                return answer::refused(&refused);
+                resolver.record_refused(&held, &refused);
+                return responses::refused(&refused);
             }
-            None => return answer::page(&service.key),
+            None => return responses::page(&service.key),
         }
     }
-    let body = Held {
+    let body = BufferedBody {
         early: VecDeque::new(),
         rest,
     };
-    let going = Going {
-        holding,
-        head,
-        body,
-    };
-    forward::forward(from, going, open, under_way).await
+    let pending = PendingRequest { held, head, body };
+    forward::forward(downstream, pending, open, in_flight).await
 }
 
-impl From {
-    /// Who is meant, or what is answered if that is nobody.
+impl ClientConnection {
+    /// The route of a request, or the response if it has none.
     fn route(
         &self,
         head: &request::Parts,
-        asked: &Asked,
-    ) -> Result<Arc<Route>, Box<Response<Answered>>> {
-        let table = self.resolver.tables.now();
-        match self.entrance {
-            Entrance::Port(port) => table.route(port).cloned().ok_or_else(|| {
-                // The service is there, but no longer one of ours: its own pods answer from now on.
-                self.leave.cancel();
-                self.unknown(answer::GONE);
-                Box::new(answer::gone(head.version))
+        labels: &RequestLabels,
+    ) -> Result<Arc<Route>, Box<Response<ResponseBody>>> {
+        let table = self.resolver.route_table.current();
+        match self.listen_port {
+            ListenPort::Dedicated(port) => table.route(port).cloned().ok_or_else(|| {
+                // The ElastiService was removed: the pods answer directly from now on.
+                self.close.cancel();
+                self.unknown(responses::GONE);
+                Box::new(responses::gone(head.version))
             }),
-            Entrance::Shared => {
-                let naming = &self.resolver.naming;
-                let route = naming.route(&table, &head.headers, &head.uri);
+            ListenPort::Shared => {
+                let host_routing = &self.resolver.host_routing;
+                let route = host_routing.route(&table, &head.headers, &head.uri);
                 let service = route.as_ref().map(|route| &route.service.key);
-                self.resolver.meter.emit(&LookedUp { service, asked });
+                self.resolver.meter.emit(&HostLookedUp { service, labels });
                 route.ok_or_else(|| {
-                    self.unknown(answer::UNKNOWN);
-                    Box::new(answer::unknown())
+                    self.unknown(responses::UNKNOWN);
+                    Box::new(responses::unknown())
                 })
             }
         }
     }
 
     fn unknown(&self, reason: &'static str) {
-        self.resolver.meter.emit(&TurnedAway {
+        self.resolver.meter.emit(&RequestRejected {
             service: None,
             protocol: Protocol::Http,
             reason,
-            why: "nobody is known by what was asked".to_owned(),
+            why: "no service has the requested host or port".to_owned(),
         });
     }
 }
 
-impl Going {
-    /// The pod to go to. A part of the body is read meanwhile: a client that has sent all of its
-    /// request is noticed when it leaves.
-    pub(super) async fn place(&mut self) -> Result<SocketAddr, Unplaced> {
-        let mut read: usize = self.body.early.iter().map(sent::size).sum();
-        let mut listening = read < EARLY && !self.body.rest.is_end_stream();
+impl PendingRequest {
+    /// The assigned pod. Reads a part of the body meanwhile, to notice when the client leaves.
+    pub(super) async fn assigned_pod(&mut self) -> Result<SocketAddr, NotPlaced> {
+        let mut read: usize = self.body.early.iter().map(request_body::size).sum();
+        let mut listening = read < MAX_EARLY_BODY && !self.body.rest.is_end_stream();
         loop {
             let frame = tokio::select! {
                 biased;
-                pod = self.holding.place() => return pod.map_err(Unplaced::Refused),
+                pod = self.held.assigned_pod() => return pod.map_err(NotPlaced::Hold),
                 frame = self.body.rest.frame(), if listening => frame,
             };
             let frame = match frame {
                 Some(Ok(frame)) => frame,
-                // Nothing of it was sent, and nobody waits for an answer to the rest.
-                Some(Err(_)) => return Err(Unplaced::Unread),
+                // Nothing was sent, and the client waits for no answer.
+                Some(Err(_)) => return Err(NotPlaced::BodyUnreadable),
                 None => {
                     listening = false;
                     continue;
                 }
             };
-            let more = sent::size(&frame);
+            let more = request_body::size(&frame);
             read += more;
             self.body.early.push_back(frame);
-            listening = self.holding.grow(more) && read < EARLY && !self.body.rest.is_end_stream();
+            listening =
+                self.held.grow(more) && read < MAX_EARLY_BODY && !self.body.rest.is_end_stream();
         }
     }
 
-    /// The request as it is sent.
-    pub(super) fn request(self, source: SocketAddr) -> (Holding, Request<Sent>) {
+    /// The request in the form that is sent to a pod.
+    pub(super) fn request(self, source: SocketAddr) -> (HeldRequest, Request<RequestBody>) {
         let mut head = self.head;
-        let wanted = headers::wanted(head.version, &head.headers);
-        let route = self.holding.route();
-        headers::towards_pod(&mut head, source.ip(), route, wanted.as_ref());
+        let wanted = headers::requested_upgrade(head.version, &head.headers);
+        let route = self.held.route();
+        headers::prepare_request(&mut head, source.ip(), route, wanted.as_ref());
         (
-            self.holding,
-            Request::from_parts(head, Sent::new(self.body)),
+            self.held,
+            Request::from_parts(head, RequestBody::new(self.body)),
         )
     }
 }
 
-/// About how much a head takes in memory.
+/// The approximate memory that a head uses.
 fn size(head: &request::Parts) -> usize {
     let headers = head.headers.iter();
     let headers: usize = headers

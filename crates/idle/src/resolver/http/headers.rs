@@ -1,4 +1,4 @@
-//! What of a request and its answer is for the next hop only.
+//! Adapts the headers of requests and responses to the next hop.
 
 use std::net::IpAddr;
 
@@ -16,25 +16,27 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// What a client wants to speak from now on, if it is not HTTP/2: that is spoken from the beginning
-/// or not at all.
-pub(super) fn wanted(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
-    let asked = named(headers, header::CONNECTION).any(|name| name.eq_ignore_ascii_case("upgrade"));
+/// The protocol that a client wants to upgrade to. An upgrade to h2c is ignored: HTTP/2 needs prior
+/// knowledge here.
+pub(super) fn requested_upgrade(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
+    let upgrade =
+        list_items(headers, header::CONNECTION).any(|name| name.eq_ignore_ascii_case("upgrade"));
     let wanted = headers.get(header::UPGRADE)?;
     let other = !wanted.as_bytes().eq_ignore_ascii_case(b"h2c");
-    (version == Version::HTTP_11 && asked && other).then(|| wanted.clone())
+    (version == Version::HTTP_11 && upgrade && other).then(|| wanted.clone())
 }
 
-/// Makes the head of a request what a pod is to see.
-pub(super) fn towards_pod(
+/// Prepares the head of a request for the pod.
+pub(super) fn prepare_request(
     head: &mut request::Parts,
     source: IpAddr,
     route: &Route,
     wanted: Option<&HeaderValue>,
 ) {
-    let trailers = named(&head.headers, header::TE).any(|te| te.eq_ignore_ascii_case("trailers"));
-    next_hop_only(&mut head.headers);
-    // The client is told to go on by whoever reads its body, which is here.
+    let trailers =
+        list_items(&head.headers, header::TE).any(|te| te.eq_ignore_ascii_case("trailers"));
+    remove_hop_by_hop(&mut head.headers);
+    // The resolver reads the body, so it sends 100 Continue itself.
     head.headers.remove(header::EXPECT);
     if trailers {
         let value = HeaderValue::from_static("trailers");
@@ -46,7 +48,7 @@ pub(super) fn towards_pod(
         head.headers.insert(header::UPGRADE, wanted.clone());
     }
     let host = host(head, route);
-    forwarded(&mut head.headers, source, host.as_ref());
+    set_forwarded(&mut head.headers, source, host.as_ref());
     if head.version == Version::HTTP_2 {
         return;
     }
@@ -59,10 +61,10 @@ pub(super) fn towards_pod(
     head.uri = Uri::from(path);
 }
 
-/// Makes the head of an answer what a client is to see.
-pub(super) fn towards_client(headers: &mut HeaderMap, switched: bool) {
+/// Prepares the headers of a pod's answer for the client.
+pub(super) fn prepare_response(headers: &mut HeaderMap, switched: bool) {
     let upgrade = headers.get(header::UPGRADE).filter(|_| switched).cloned();
-    next_hop_only(headers);
+    remove_hop_by_hop(headers);
     if let Some(upgrade) = upgrade {
         let connection = HeaderValue::from_static("upgrade");
         headers.insert(header::CONNECTION, connection);
@@ -70,16 +72,16 @@ pub(super) fn towards_client(headers: &mut HeaderMap, switched: bool) {
     }
 }
 
-/// Whom the client asked for; the service where it did not say.
+/// The host that the client requested; the name of the service if it sent none.
 fn host(head: &request::Parts, route: &Route) -> Option<HeaderValue> {
-    let said = head.headers.get(header::HOST).cloned();
+    let host = head.headers.get(header::HOST).cloned();
     let authority = || HeaderValue::from_str(head.uri.authority()?.as_str()).ok();
     let key = &route.service.key;
     let named = || HeaderValue::from_str(&format!("{}.{}", key.name(), key.namespace())).ok();
-    said.or_else(authority).or_else(named)
+    host.or_else(authority).or_else(named)
 }
 
-fn forwarded(headers: &mut HeaderMap, source: IpAddr, host: Option<&HeaderValue>) {
+fn set_forwarded(headers: &mut HeaderMap, source: IpAddr, host: Option<&HeaderValue>) {
     if let Some(host) = host {
         headers.insert(FORWARDED_HOST, host.clone());
     }
@@ -95,8 +97,8 @@ fn forwarded(headers: &mut HeaderMap, source: IpAddr, host: Option<&HeaderValue>
     }
 }
 
-fn next_hop_only(headers: &mut HeaderMap) {
-    let listed: Vec<HeaderName> = named(headers, header::CONNECTION)
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = list_items(headers, header::CONNECTION)
         .filter_map(|name| name.parse().ok())
         .collect();
     for name in listed {
@@ -115,7 +117,7 @@ fn next_hop_only(headers: &mut HeaderMap) {
     }
 }
 
-fn named(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+fn list_items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).into_iter();
     let texts = values.filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',').map(str::trim))

@@ -1,4 +1,4 @@
-//! One connection of a client that speaks HTTP.
+//! Serves an HTTP connection of a client.
 
 use std::{
     fmt::Display,
@@ -18,108 +18,122 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 
 use super::{
-    answer::BAD,
-    client::Tasks,
-    guard::Guarded,
-    handle::{Entrance, From, handle},
-    strict::HEAD,
+    handle::{ClientConnection, ListenPort, handle},
+    http1_validator::MAX_HEAD_SIZE,
+    pool::TrackedExecutor,
+    responses::BAD,
+    validated_stream::ValidatedStream,
 };
 use crate::{
     api::Protocol,
-    resolver::{Resolver, events::TurnedAway, net::Stream},
+    resolver::{Resolver, events::RequestRejected, net::Stream},
 };
 
-/// The first words of HTTP/2.
+/// The connection preface of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A client that does not answer for this time is gone.
-const ALIVE: Duration = Duration::from_secs(30);
-/// What is sent last is on its way within this time.
-const QUIET: Duration = Duration::from_secs(2);
-/// So many requests are under way at once over one connection.
-const STREAMS: u32 = 256;
+/// Interval of HTTP/2 pings, which detect clients that are gone.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// A closing connection that is idle for two of these intervals is dropped: the last bytes are sent by
+/// then.
+const FINAL_IDLE_INTERVAL: Duration = Duration::from_secs(2);
+/// Upper limit on concurrent requests of one HTTP/2 connection.
+const MAX_CONCURRENT_STREAMS: u32 = 256;
 
 pub(in crate::resolver) const TOO_SLOW: &str = "TooSlow";
 
-/// Carries all requests of one connection.
+/// Serves all requests of one connection.
 pub fn serve(
     resolver: Resolver,
-    entrance: Entrance,
+    listen_port: ListenPort,
     client: Stream,
     source: SocketAddr,
 ) -> impl Future<Output = ()> + Send {
-    let leave = resolver.ending.child_token();
-    let from = From {
+    let close = resolver.shutdown.child_token();
+    let downstream = ClientConnection {
         resolver,
-        entrance,
+        listen_port,
         source,
-        talk: Arc::default(),
-        leave,
+        state: Arc::default(),
+        close,
     };
-    carry(Arc::new(from), client)
+    serve_connection(Arc::new(downstream), client)
 }
 
-async fn carry(from: Arc<From>, mut client: Stream) {
+async fn serve_connection(downstream: Arc<ClientConnection>, mut client: Stream) {
     let Resolver {
-        clock, patience, ..
-    } = &from.resolver;
-    let (first, multiplexed) = match clock.within(*patience, first(&mut client)).await {
+        clock,
+        client_timeout,
+        ..
+    } = &downstream.resolver;
+    let (first, multiplexed) = match clock.within(*client_timeout, first(&mut client)).await {
         Some(Ok(first)) => first,
         Some(Err(_)) => return,
-        None => return from.resolver.too_slow(None, Protocol::Http),
+        None => {
+            return downstream
+                .resolver
+                .record_client_timeout(None, Protocol::Http);
+        }
     };
-    from.talk.upgraded.store(multiplexed, Ordering::SeqCst);
-    let stream = TokioIo::new(Guarded::new(client, first, from.talk.clone()));
-    // A client that breaks off is its own affair, and what it says wrongly hyper has answered.
+    downstream
+        .state
+        .upgraded
+        .store(multiplexed, Ordering::SeqCst);
+    let stream = TokioIo::new(ValidatedStream::new(
+        client,
+        first,
+        downstream.state.clone(),
+    ));
+    // A client may disconnect at any time, and hyper has answered malformed requests.
     if multiplexed {
-        // Apart, since there are few of them and they are large.
-        Box::pin(many(from, stream)).await;
+        // Boxed, because HTTP/2 connections are few and their futures large.
+        Box::pin(serve_http2(downstream, stream)).await;
     } else {
-        one_at_a_time(from, stream).await;
+        serve_http1(downstream, stream).await;
     }
 }
 
-/// Carries requests over HTTP/2.
-async fn many(from: Arc<From>, stream: TokioIo<Guarded>) {
-    let mut server = http2::Builder::new(Tasks(from.resolver.tasks.clone()));
+/// Serves requests over HTTP/2.
+async fn serve_http2(downstream: Arc<ClientConnection>, stream: TokioIo<ValidatedStream>) {
+    let mut server = http2::Builder::new(TrackedExecutor(downstream.resolver.tasks.clone()));
     server
         .timer(TokioTimer::new())
         .adaptive_window(true)
-        .keep_alive_interval(ALIVE)
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEAD as u32);
-    let service = service_fn(|request| handle(from.clone(), request));
+        .keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .max_header_list_size(MAX_HEAD_SIZE as u32);
+    let service = service_fn(|request| handle(downstream.clone(), request));
     let mut connection = pin!(server.serve_connection(stream, service));
     tokio::select! {
-        // First, so that what the client has said already is answered also where both are due.
+        // First, so that requests which have arrived already are answered.
         biased;
-        ended = connection.as_mut() => return from.ended(ended),
-        () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
+        ended = connection.as_mut() => return downstream.ended(ended),
+        () = downstream.close.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    from.last_words(connection).await;
+    downstream.finish(connection).await;
 }
 
-/// Carries requests over HTTP/1.
-async fn one_at_a_time(from: Arc<From>, stream: TokioIo<Guarded>) {
+/// Serves requests over HTTP/1.
+async fn serve_http1(downstream: Arc<ClientConnection>, stream: TokioIo<ValidatedStream>) {
     let mut server = http1::Builder::new();
     server
         .timer(TokioTimer::new())
-        .header_read_timeout(from.resolver.patience)
-        .max_buf_size(2 * HEAD);
-    let service = service_fn(|request| handle(from.clone(), request));
+        .header_read_timeout(downstream.resolver.client_timeout)
+        .max_buf_size(2 * MAX_HEAD_SIZE);
+    let service = service_fn(|request| handle(downstream.clone(), request));
     let connection = server.serve_connection(stream, service);
     let mut connection = pin!(connection.with_upgrades());
     tokio::select! {
-        // First: one that has not looked at its first request yet would end without an answer.
+        // First: a connection that has not read its first request yet would close without an answer.
         biased;
-        ended = connection.as_mut() => return from.ended(ended),
-        () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
+        ended = connection.as_mut() => return downstream.ended(ended),
+        () = downstream.close.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    from.last_words(connection).await;
+    downstream.finish(connection).await;
 }
 
-/// A client is not listened to, for this reason.
-fn not_listened_to(resolver: &Resolver, reason: &'static str, why: &dyn Display) {
-    resolver.meter.emit(&TurnedAway {
+/// Records that a connection was rejected.
+fn report_rejected(resolver: &Resolver, reason: &'static str, why: &dyn Display) {
+    resolver.meter.emit(&RequestRejected {
         service: None,
         protocol: Protocol::Http,
         reason,
@@ -127,32 +141,32 @@ fn not_listened_to(resolver: &Resolver, reason: &'static str, why: &dyn Display)
     });
 }
 
-impl From {
-    /// Tells why a connection has ended, if the client is to blame. Others break off as they please.
+impl ClientConnection {
+    /// Records why a connection ended if the client caused it. A plain disconnect is not recorded.
     fn ended(&self, ended: hyper::Result<()>) {
         let resolver = &self.resolver;
-        match (self.talk.bad.get(), ended) {
-            (Some(why), _) => not_listened_to(resolver, BAD, why),
+        match (self.state.violation.get(), ended) {
+            (Some(why), _) => report_rejected(resolver, BAD, why),
             (None, Err(error)) if error.is_parse() => {
-                not_listened_to(resolver, BAD, &error);
+                report_rejected(resolver, BAD, &error);
             }
             (None, Err(error)) if error.is_timeout() => {
-                not_listened_to(resolver, TOO_SLOW, &error);
+                report_rejected(resolver, TOO_SLOW, &error);
             }
             (None, _) => {}
         }
     }
 
-    /// Resolves once a connection has ended that should, or once nothing was under way for a while:
-    /// some clients have begun to say something and do not go on, others do not hear that it is over.
-    async fn last_words(&self, mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>) {
+    /// Resolves once a closing connection has ended, or has had no request in flight for a while: some
+    /// clients never finish a request they have begun, others ignore the close.
+    async fn finish(&self, mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>) {
         let mut quiet = false;
         loop {
             tokio::select! {
                 ended = connection.as_mut() => return self.ended(ended),
-                () = self.resolver.clock.sleep(QUIET) => {}
+                () = self.resolver.clock.sleep(FINAL_IDLE_INTERVAL) => {}
             }
-            let still = self.talk.under_way.load(Ordering::SeqCst) == 0;
+            let still = self.state.in_flight.load(Ordering::SeqCst) == 0;
             if quiet && still {
                 return;
             }
@@ -161,7 +175,7 @@ impl From {
     }
 }
 
-/// What the client says first, and whether that is HTTP/2.
+/// The first bytes of the client, and whether they are HTTP/2.
 async fn first(client: &mut Stream) -> io::Result<(Bytes, bool)> {
     let mut first = BytesMut::with_capacity(PREFACE.len());
     loop {

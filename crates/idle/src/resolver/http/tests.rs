@@ -1,5 +1,5 @@
-mod client;
 mod headers;
-mod naming;
-mod probe;
-mod strict;
+mod host_routing;
+mod http1_validator;
+mod pool;
+mod probe_rules;

@@ -1,4 +1,4 @@
-//! Connections that stop being HTTP, such as WebSockets.
+//! Upgraded connections, such as WebSockets.
 
 use std::sync::atomic::Ordering;
 
@@ -10,29 +10,29 @@ use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 
 use super::{
-    body::{Answered, Until},
-    handle::From,
+    handle::ClientConnection,
+    response_body::{RequestGuards, ResponseBody},
 };
 
-/// Passes the agreement of the pod on to the client, and carries bytes from then on.
+/// Forwards the pod's 101 response to the client, and copies bytes from then on.
 pub(super) fn switch(
-    from: &From,
+    downstream: &ClientConnection,
     client: Option<OnUpgrade>,
     mut response: Response<Incoming>,
-    until: Until,
-) -> Response<Answered> {
+    guards: RequestGuards,
+) -> Response<ResponseBody> {
     let pod = hyper::upgrade::on(&mut response);
     if let Some(client) = client {
-        from.talk.upgraded.store(true, Ordering::SeqCst);
-        from.resolver.tasks.spawn(async move {
-            // The connection to the pod is no longer one for requests.
-            let _until = until;
+        downstream.state.upgraded.store(true, Ordering::SeqCst);
+        downstream.resolver.tasks.spawn(async move {
+            // Dropped at the end: the connection to the pod cannot be used for requests again.
+            let _until = guards;
             if let (Ok(client), Ok(pod)) = tokio::join!(client, pod) {
                 let (mut client, mut pod) = (TokioIo::new(client), TokioIo::new(pod));
-                // Either side may break off, which is between the two of them.
+                // Client and pod may each close at any time; neither is an error of the resolver.
                 let _ = copy_bidirectional(&mut client, &mut pod).await;
             }
         });
     }
-    response.map(|_| Answered::Here(Full::new(Bytes::new())))
+    response.map(|_| ResponseBody::Local(Full::new(Bytes::new())))
 }

@@ -1,4 +1,4 @@
-//! A connection, whichever network carries it.
+//! A connection of either network.
 
 use std::{
     fmt,
@@ -15,38 +15,38 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A connection over another network than that of the machine.
-pub trait Carries: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
-    /// What comes next, which stays there. Nothing once nothing more will come.
+/// A connection of a network other than that of the host.
+pub trait NetworkStream: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
+    /// Reads without consuming; 0 at the end of the stream.
     fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// What is there, or [`io::ErrorKind::WouldBlock`].
+    /// Reads what has arrived, or fails with [`io::ErrorKind::WouldBlock`].
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// As much as there is room for, or [`io::ErrorKind::WouldBlock`].
+    /// Writes what fits into the buffer, or fails with [`io::ErrorKind::WouldBlock`].
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Whether nothing is to be read now: no byte, no end and no error.
+    /// Whether a read would block: no byte, no end and no error has arrived.
     fn is_quiet(&self) -> bool;
 
-    /// Where it comes from on this side.
+    /// The local address.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
-    /// From now on its end is one that the other side takes for a failure.
+    /// Makes closing send a reset, so that the peer sees a failure.
     fn reset_at_end(&self);
 }
 
-/// A connection.
+/// A connection of either network.
 #[derive(Debug)]
 pub enum Stream {
-    /// Of the machine.
+    /// Of the host.
     Tcp(TcpStream),
     /// Of another network.
-    Other(Box<dyn Carries>),
+    Other(Box<dyn NetworkStream>),
 }
 
 impl Stream {
-    /// What comes next, which stays there. Nothing once nothing more will come.
+    /// Reads without consuming; 0 at the end of the stream.
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.peek(buffer).await,
@@ -54,20 +54,20 @@ impl Stream {
         }
     }
 
-    /// Resolves once there may be something to read.
+    /// Resolves once a read may succeed.
     pub async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.readable().await,
             Self::Other(stream) => {
                 let mut byte = [0];
-                // An error is for whoever reads.
+                // The next read returns the error.
                 let _ = poll_fn(|context| stream.poll_peek(context, &mut byte)).await;
                 Ok(())
             }
         }
     }
 
-    /// What is there, or [`io::ErrorKind::WouldBlock`].
+    /// Reads what has arrived, or fails with [`io::ErrorKind::WouldBlock`].
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_read(buffer),
@@ -75,7 +75,7 @@ impl Stream {
         }
     }
 
-    /// As much as there is room for, or [`io::ErrorKind::WouldBlock`].
+    /// Writes what fits into the buffer, or fails with [`io::ErrorKind::WouldBlock`].
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
@@ -83,8 +83,8 @@ impl Stream {
         }
     }
 
-    /// Whether nothing is to be read now: no byte, no end and no error. The system is asked, rather
-    /// than what it has told until now.
+    /// Whether a read would block: no byte, no end and no error has arrived. Asks the kernel, because
+    /// the runtime may not have processed its events yet.
     pub fn is_quiet(&self) -> bool {
         match self {
             Self::Tcp(stream) => {
@@ -95,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// Where it comes from on this side.
+    /// The local address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.local_addr(),
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// From now on its end is one that the other side takes for a failure.
+    /// Makes closing send a reset, so that the peer sees a failure.
     pub fn reset_at_end(&self) {
         match self {
             Self::Tcp(stream) => drop(stream.set_zero_linger()),
@@ -112,16 +112,16 @@ impl Stream {
     }
 }
 
-/// A connection on its way to the thread that is to look after it.
+/// An accepted connection that is not registered with a runtime yet.
 #[derive(Debug)]
-pub(in crate::resolver) enum Handed {
+pub(in crate::resolver) enum AcceptedStream {
     Tcp(net::TcpStream),
-    Other(Box<dyn Carries>),
+    Other(Box<dyn NetworkStream>),
 }
 
-impl Handed {
-    /// This thread looks after it from now on.
-    pub(in crate::resolver) fn take(self) -> io::Result<Stream> {
+impl AcceptedStream {
+    /// Registers it with the runtime of this thread.
+    pub(in crate::resolver) fn into_stream(self) -> io::Result<Stream> {
         match self {
             Self::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
             Self::Other(stream) => Ok(Stream::Other(stream)),

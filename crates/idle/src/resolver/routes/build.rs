@@ -1,4 +1,4 @@
-//! The table, made from objects.
+//! Builds the route table from Kubernetes objects.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,48 +9,48 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    core::v1::Service as KubernetesService,
+    core::v1::Service,
     discovery::v1::{Endpoint, EndpointSlice},
 };
 use kube::Resource;
 use neap_kit::key::Key;
 
 use super::{
-    Limits, Pods, Port, Route, Service, Table,
+    HoldLimits, PodAddresses, Route, RouteTable, RoutedPort, RoutedService,
     protocol::{by_app_protocol, by_port_name},
 };
 use crate::{
     api::{ElastiService, Mode, Protocol, ResolverPort, names},
-    resolver::http::Probes,
+    resolver::http::ProbeRules,
 };
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// What a table is made from.
+/// The objects that a route table is built from.
 #[derive(Debug, Clone, Default)]
-pub struct Objects {
-    /// All of them, in any order.
+pub struct RouteObjects {
+    /// All ElastiServices, in any order.
     pub elasti_services: Vec<Arc<ElastiService>>,
-    /// The private Services, which say what is spoken.
-    pub services: Vec<Arc<KubernetesService>>,
-    /// The slices of private Services.
+    /// The private Services, which declare the `appProtocol` of ports.
+    pub services: Vec<Arc<Service>>,
+    /// The EndpointSlices of private Services.
     pub slices: Vec<Arc<EndpointSlice>>,
 }
 
-/// What counts where an ElastiService says nothing.
+/// Defaults for fields that an ElastiService does not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Defaults {
-    /// So long a request is held at most.
+pub struct RouteDefaults {
+    /// The longest that a request is held.
     pub deadline: Duration,
-    /// How much is held.
-    pub limits: Limits,
+    /// The limits of a service's queue.
+    pub limits: HoldLimits,
 }
 
-impl Default for Defaults {
+impl Default for RouteDefaults {
     fn default() -> Self {
         Self {
             deadline: Duration::from_mins(10),
-            limits: Limits {
+            limits: HoldLimits {
                 requests: 10_000,
                 bytes: 64 << 20,
                 per_pod: 100,
@@ -59,16 +59,15 @@ impl Default for Defaults {
     }
 }
 
-/// Endpoints by the name of their private Service.
+/// EndpointSlices by their private Service.
 type Slices<'a> = HashMap<Key, Vec<&'a EndpointSlice>>;
 
-impl Table {
-    /// The table that follows from `objects`. `before` is only looked at for expressions that were
-    /// compiled already.
+impl RouteTable {
+    /// Builds the table. `before` only supplies regular expressions that are compiled already.
     ///
-    /// Where two claim the same port or the same Service, the older counts: a port that is taken
-    /// away from somebody would carry another's traffic.
-    pub fn of(objects: &Objects, defaults: Defaults, before: &Self) -> Self {
+    /// If two ElastiServices claim the same port or Service, the older one keeps it: otherwise a port
+    /// would forward the traffic of one service to another.
+    pub fn build(objects: &RouteObjects, defaults: RouteDefaults, before: &Self) -> Self {
         let slices = by_service(&objects.slices);
         let private = objects.services.iter();
         let private: HashMap<_, _> = private.map(|found| (Key::of(&**found), &**found)).collect();
@@ -91,7 +90,7 @@ impl Table {
                 };
                 table.routes.insert(port.resolver_port, Arc::new(route));
             }
-            let statuses = standing_in(object);
+            let statuses = own_ports(object);
             let slices = slices.get(&own).map_or(&[][..], Vec::as_slice);
             let mut endpoints = slices
                 .iter()
@@ -118,8 +117,9 @@ fn by_age(objects: &[Arc<ElastiService>]) -> Vec<&ElastiService> {
     objects
 }
 
-/// The ports that stand in for its Service. Who still comes to one of another means that one.
-fn standing_in(object: &ElastiService) -> impl Iterator<Item = &ResolverPort> {
+/// The resolver ports of the ElastiService's current Service. Its status may still list ports of a
+/// former one, whose clients mean that one.
+fn own_ports(object: &ElastiService) -> impl Iterator<Item = &ResolverPort> {
     let ports = object.status.iter().flat_map(|status| &status.ports);
     ports.filter(|port| port.is_of(&object.spec.service))
 }
@@ -127,12 +127,12 @@ fn standing_in(object: &ElastiService) -> impl Iterator<Item = &ResolverPort> {
 fn service(
     object: &ElastiService,
     key: Key,
-    private: Option<&KubernetesService>,
-    defaults: Defaults,
-    before: &Table,
-) -> Service {
+    private: Option<&Service>,
+    defaults: RouteDefaults,
+    before: &RouteTable,
+) -> RoutedService {
     let spec = &object.spec;
-    let ports = standing_in(object);
+    let ports = own_ports(object);
     let mode = object.status.as_ref().and_then(|status| status.mode);
     let queue = spec.queue.clone().unwrap_or_default();
     let number = |value: Option<i32>, otherwise| {
@@ -142,47 +142,51 @@ fn service(
     let bytes = queue.bytes.and_then(|bytes| usize::try_from(bytes).ok());
     let deadline = (spec.deadline_seconds).and_then(|seconds| u64::try_from(seconds).ok());
     let known = before.services.get(&key).map(|service| &service.probes);
-    let known = known.filter(|probes| probes.are(&spec.probe_response));
+    let known = known.filter(|probes| probes.compiled_from(&spec.probe_response));
     let probes = known.cloned();
-    Service {
+    RoutedService {
         ports: ports
             .filter_map(|port| self::port(object, port, private))
             .collect(),
         key,
         deadline: deadline.map_or(defaults.deadline, Duration::from_secs),
-        limits: Limits {
+        limits: HoldLimits {
             requests: number(queue.requests, defaults.limits.requests),
             bytes: bytes.unwrap_or(defaults.limits.bytes),
             per_pod: number(queue.per_pod, defaults.limits.per_pod),
         },
-        probes: probes.unwrap_or_else(|| Arc::new(Probes::compile(&spec.probe_response))),
+        probes: probes.unwrap_or_else(|| Arc::new(ProbeRules::compile(&spec.probe_response))),
         waiting_page: spec.waiting_page,
         out_of_path: mode == Some(Mode::Serve),
-        unclaimed: (object.status.as_ref()).is_none_or(|it| it.observed_generation.is_none()),
+        unreconciled: (object.status.as_ref()).is_none_or(|it| it.observed_generation.is_none()),
     }
 }
 
 fn port(
     object: &ElastiService,
     port: &ResolverPort,
-    private: Option<&KubernetesService>,
-) -> Option<Port> {
-    let said = (object.spec.ports.iter()).find(|said| said.port == port.port);
-    let protocol = said.map(|said| said.protocol);
+    private: Option<&Service>,
+) -> Option<RoutedPort> {
+    let declared = (object.spec.ports.iter()).find(|declared| declared.port == port.port);
+    let protocol = declared.map(|declared| declared.protocol);
     let protocol = protocol.or_else(|| {
         let ports = private?.spec.as_ref()?.ports.as_ref()?;
         let found = ports.iter().find(|found| found.port == port.port)?;
         by_app_protocol(found.app_protocol.as_deref()?)
     });
     let protocol = protocol.or_else(|| by_port_name(&port.name));
-    // Who has answers for requests ready expects that requests are looked at.
-    let asked = !object.spec.probe_response.is_empty() || object.spec.waiting_page;
-    let otherwise = if asked { Protocol::Http } else { Protocol::Tcp };
-    Some(Port {
+    // Probe responses and the waiting page only work if the port is treated as HTTP.
+    let needs_http = !object.spec.probe_response.is_empty() || object.spec.waiting_page;
+    let otherwise = if needs_http {
+        Protocol::Http
+    } else {
+        Protocol::Tcp
+    };
+    Some(RoutedPort {
         number: u16::try_from(port.port).ok()?,
         resolver_port: u16::try_from(port.resolver_port).ok()?,
         protocol: protocol.unwrap_or(otherwise),
-        ignore_empty: said.is_some_and(|said| said.ignore_empty),
+        ignore_empty: declared.is_some_and(|declared| declared.ignore_empty),
     })
 }
 
@@ -200,9 +204,12 @@ fn by_service(slices: &[Arc<EndpointSlice>]) -> Slices<'_> {
     found
 }
 
-/// Where a pod can be reached. Slices name ports as the Service does, and a Service's unnamed port
-/// is its only one.
-fn pods<'a>(ports: impl Iterator<Item = &'a ResolverPort>, slices: &[&EndpointSlice]) -> Pods {
+/// The addresses of ready pods. EndpointSlices name ports as the Service does, and an unnamed port is
+/// the Service's only one.
+fn pods<'a>(
+    ports: impl Iterator<Item = &'a ResolverPort>,
+    slices: &[&EndpointSlice],
+) -> PodAddresses {
     let mut pods = BTreeMap::new();
     for port in ports {
         let Ok(number) = u16::try_from(port.port) else {

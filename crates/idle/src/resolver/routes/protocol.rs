@@ -1,4 +1,4 @@
-//! What is spoken on a port, by what people say about it.
+//! Derives the protocol of a port from its `appProtocol` or its name.
 
 use crate::api::Protocol;
 
@@ -9,9 +9,9 @@ pub(super) fn by_app_protocol(app_protocol: &str) -> Option<Protocol> {
     known(name)
 }
 
-/// By the name of a port: what comes before the first dash is what is spoken, as in `http-admin`.
+/// By the name of a port: the part before the first dash, as in `http-admin`.
 pub(super) fn by_port_name(name: &str) -> Option<Protocol> {
-    // `grpc-web` is HTTP as well, so its first part tells enough.
+    // `grpc-web` is HTTP as well, so the first part is enough.
     known(name.split('-').next().unwrap_or(name))
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use k8s_openapi::api::{core::v1::Service as KubernetesService, discovery::v1::EndpointSlice};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use neap_kit::key::Key;
 use serde_json::{Value, json};
 
@@ -34,15 +34,15 @@ fn slice(service: &str, endpoints: &Value, ports: &Value) -> Arc<EndpointSlice> 
     Arc::new(serde_json::from_value(slice).unwrap())
 }
 
-fn table(objects: &Objects) -> Table {
-    Table::of(objects, Defaults::default(), &Table::default())
+fn table(objects: &RouteObjects) -> RouteTable {
+    RouteTable::build(objects, RouteDefaults::default(), &RouteTable::default())
 }
 
 const OLD: &str = "2026-01-01T00:00:00Z";
 const NEW: &str = "2026-01-02T00:00:00Z";
 
 #[test]
-fn only_pods_that_are_ready_take_connections_on_the_port_of_the_same_name() {
+fn only_ready_pods_are_routed_to_on_the_port_of_the_same_name() {
     let ports = json!([
         {"name": "http", "port": 80, "resolverPort": 20000},
         {"name": "admin", "port": 81, "resolverPort": 20001},
@@ -57,29 +57,29 @@ fn only_pods_that_are_ready_take_connections_on_the_port_of_the_same_name() {
         {"name": "http", "port": 8080, "protocol": "TCP"},
         {"name": "admin", "port": 9090, "protocol": "UDP"},
     ]);
-    let table = table(&Objects {
+    let table = table(&RouteObjects {
         elasti_services: vec![elasti("cart", OLD, &json!({}), &ports)],
         slices: vec![slice("cart", &endpoints, &targets)],
-        ..Objects::default()
+        ..RouteObjects::default()
     });
     let pods = table.pods(&Key::new("shop", "cart"));
     let expected = ["10.0.0.1:8080", "10.0.0.3:8080"].map(|text| text.parse().unwrap());
-    assert_eq!(*pods, Pods::from([(80, expected.to_vec())]));
+    assert_eq!(*pods, PodAddresses::from([(80, expected.to_vec())]));
     let route = table.route(20001).unwrap();
     assert_eq!(route.port.number, 81);
     assert_eq!(table.route(20002).map(|route| &route.port), None);
 }
 
 #[test]
-fn a_port_that_stood_in_for_another_service_leads_nowhere() {
+fn a_port_of_a_former_service_has_no_route() {
     let ports = json!([
         {"name": "http", "port": 80, "resolverPort": 20000, "service": "shop"},
         {"name": "http", "port": 80, "resolverPort": 20001, "service": "cart"},
         {"name": "", "port": 81, "resolverPort": 20002},
     ]);
-    let table = table(&Objects {
+    let table = table(&RouteObjects {
         elasti_services: vec![elasti("cart", OLD, &json!({}), &ports)],
-        ..Objects::default()
+        ..RouteObjects::default()
     });
     let routes: Vec<_> = table.routes().keys().copied().collect();
     assert_eq!(routes, [20001, 20002]);
@@ -92,9 +92,9 @@ fn the_older_keeps_a_port_that_two_claim() {
         elasti("young", NEW, &json!({}), &port),
         elasti("old", OLD, &json!({}), &port),
     ];
-    let table = table(&Objects {
+    let table = table(&RouteObjects {
         elasti_services: both,
-        ..Objects::default()
+        ..RouteObjects::default()
     });
     let route = table.route(20000).unwrap();
     assert_eq!(route.service.key, Key::new("shop", "old"));
@@ -103,7 +103,7 @@ fn the_older_keeps_a_port_that_two_claim() {
 }
 
 #[test]
-fn what_is_spoken_is_said_by_the_field_the_service_or_the_name() {
+fn the_protocol_follows_from_the_field_the_app_protocol_or_the_port_name() {
     let ports = json!([
         {"name": "http", "port": 80, "resolverPort": 20000},
         {"name": "grpc-web", "port": 81, "resolverPort": 20001},
@@ -113,16 +113,16 @@ fn what_is_spoken_is_said_by_the_field_the_service_or_the_name() {
         {"name": "httpd", "port": 85, "resolverPort": 20005},
         {"name": "other", "port": 86, "resolverPort": 20006},
     ]);
-    let said = json!({"ports": [{"port": 84, "protocol": "TCP", "ignoreEmpty": true}]});
-    let private: KubernetesService = serde_json::from_value(json!({
+    let spec = json!({"ports": [{"port": 84, "protocol": "TCP", "ignoreEmpty": true}]});
+    let private: Service = serde_json::from_value(json!({
         "metadata": {"namespace": "shop", "name": names::private_service("cart")},
         "spec": {"ports": [{"name": "other", "port": 86, "appProtocol": "kubernetes.io/h2c"}]},
     }))
     .unwrap();
-    let objects = Objects {
-        elasti_services: vec![elasti("cart", OLD, &said, &ports)],
+    let objects = RouteObjects {
+        elasti_services: vec![elasti("cart", OLD, &spec, &ports)],
         services: vec![Arc::new(private)],
-        ..Objects::default()
+        ..RouteObjects::default()
     };
     let table = table(&objects);
     let spoken = |number| {
@@ -138,38 +138,38 @@ fn what_is_spoken_is_said_by_the_field_the_service_or_the_name() {
 }
 
 #[test]
-fn answers_that_are_ready_make_a_port_http_where_nothing_else_is_said() {
+fn probe_responses_make_a_port_http_where_nothing_else_is_declared() {
     let ports = json!([
         {"name": "", "port": 80, "resolverPort": 20000},
         {"name": "redis", "port": 81, "resolverPort": 20001},
     ]);
-    let said = json!({"probeResponse": [{"response": {"status": 200, "body": "ok"}}]});
-    let objects = Objects {
-        elasti_services: vec![elasti("cart", OLD, &said, &ports)],
-        ..Objects::default()
+    let spec = json!({"probeResponse": [{"response": {"status": 200, "body": "ok"}}]});
+    let objects = RouteObjects {
+        elasti_services: vec![elasti("cart", OLD, &spec, &ports)],
+        ..RouteObjects::default()
     };
     let first = table(&objects);
     assert_eq!(first.route(20000).unwrap().port.protocol, Protocol::Http);
     assert_eq!(first.route(20001).unwrap().port.protocol, Protocol::Tcp);
     // Compiled once.
-    let second = Table::of(&objects, Defaults::default(), &first);
-    let probes = |table: &Table| table.route(20000).unwrap().service.probes.clone();
+    let second = RouteTable::build(&objects, RouteDefaults::default(), &first);
+    let probes = |table: &RouteTable| table.route(20000).unwrap().service.probes.clone();
     assert!(Arc::ptr_eq(&probes(&first), &probes(&second)));
 }
 
 #[test]
 fn limits_are_those_of_the_object_or_the_defaults() {
-    let said = json!({"queue": {"requests": 3, "perPod": 2}, "deadlineSeconds": 7});
-    let table = table(&Objects {
-        elasti_services: vec![elasti("cart", OLD, &said, &json!([]))],
-        ..Objects::default()
+    let spec = json!({"queue": {"requests": 3, "perPod": 2}, "deadlineSeconds": 7});
+    let table = table(&RouteObjects {
+        elasti_services: vec![elasti("cart", OLD, &spec, &json!([]))],
+        ..RouteObjects::default()
     });
     let service = table.service(&Key::new("shop", "cart")).unwrap();
     assert_eq!(service.deadline, Duration::from_secs(7));
-    let limits = Limits {
+    let limits = HoldLimits {
         requests: 3,
         per_pod: 2,
-        ..Defaults::default().limits
+        ..RouteDefaults::default().limits
     };
     assert_eq!(service.limits, limits);
 }

@@ -13,26 +13,26 @@ use tokio::{
 use super::*;
 use crate::{
     api::Trigger,
-    trigger::{Defaults, question::Questions},
+    trigger::{PrometheusDefaults, query::TriggerQueries},
 };
 
 /// What the server does with each connection.
 #[derive(Clone)]
 enum Script {
     /// Sends this and closes.
-    Says(String),
-    /// Reads and says nothing.
+    Responds(String),
+    /// Reads and sends nothing.
     Hangs,
-    /// Says that much is to come and sends it for ever.
+    /// Sends a body without end.
     Endless,
     /// Closes at once.
     Closes,
 }
 
-/// A server that plays a script to whoever connects, and keeps what it heard.
+/// A server that plays a script to every connection, and records the requests.
 struct Server {
     address: SocketAddr,
-    heard: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     _task: JoinSet<()>,
 }
 
@@ -40,8 +40,8 @@ impl Server {
     async fn playing(script: Script) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
-        let heard = Arc::<Mutex<Vec<String>>>::default();
-        let notes = heard.clone();
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let notes = requests.clone();
         let mut task = JoinSet::new();
         task.spawn(async move {
             let mut talks = JoinSet::new();
@@ -51,20 +51,20 @@ impl Server {
         });
         Self {
             address,
-            heard,
+            requests,
             _task: task,
         }
     }
 
-    fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 
-    fn question(&self, metadata: &Value) -> Question {
-        self.question_of(metadata, &Defaults::default())
+    fn make_query(&self, metadata: &Value) -> Query {
+        self.make_query_with(metadata, &PrometheusDefaults::default())
     }
 
-    fn question_of(&self, metadata: &Value, defaults: &Defaults) -> Question {
+    fn make_query_with(&self, metadata: &Value, defaults: &PrometheusDefaults) -> Query {
         let mut metadata = metadata.clone();
         metadata["query"] = "up".into();
         metadata["serverAddress"] = format!("http://{}", self.address).into();
@@ -73,14 +73,14 @@ impl Server {
             ..Trigger::default()
         };
         let cooldown = Duration::from_mins(15);
-        let questions = Questions::of(&trigger, cooldown, defaults);
-        questions.unwrap().value
+        let queries = TriggerQueries::of(&trigger, cooldown, defaults);
+        queries.unwrap().value
     }
 
-    async fn ask(&self) -> Result<f64, Problem> {
+    async fn query(&self) -> Result<f64, Problem> {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-        let question = self.question(&json!({"headers": {"Authorization": "Bearer hush"}}));
-        Prometheus::new(clock).ask(&question).await
+        let query = self.make_query(&json!({"headers": {"Authorization": "Bearer hush"}}));
+        Prometheus::new(clock).query(&query).await
     }
 }
 
@@ -93,16 +93,16 @@ async fn play(mut stream: TcpStream, script: Script, notes: Arc<Mutex<Vec<String
     let request = String::from_utf8_lossy(&request[..read]).into_owned();
     notes.lock().unwrap().push(request);
     match script {
-        Script::Says(text) => {
+        Script::Responds(text) => {
             let _ = stream.write_all(text.as_bytes()).await;
             let _ = stream.shutdown().await;
         }
         Script::Endless => {
             let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
             let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
-            let mut said = stream.write_all(head.as_bytes()).await;
-            while said.is_ok() {
-                said = stream.write_all(chunk.as_bytes()).await;
+            let mut sent = stream.write_all(head.as_bytes()).await;
+            while sent.is_ok() {
+                sent = stream.write_all(chunk.as_bytes()).await;
             }
         }
         Script::Hangs => std::future::pending().await,
@@ -110,16 +110,16 @@ async fn play(mut stream: TcpStream, script: Script, notes: Arc<Mutex<Vec<String
     }
 }
 
-fn says(status: &str, body: &str) -> Script {
+fn responds(status: &str, body: &str) -> Script {
     let length = body.len();
-    Script::Says(format!(
+    Script::Responds(format!(
         "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     ))
 }
 
 fn succeeds(kind: &str, result: &Value) -> Script {
     let body = json!({"status": "success", "data": {"resultType": kind, "result": result}});
-    says("200 OK", &body.to_string())
+    responds("200 OK", &body.to_string())
 }
 
 fn sample(value: &str) -> Value {
@@ -127,12 +127,12 @@ fn sample(value: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_value_is_asked_for_with_credentials_and_read() {
+async fn a_value_is_queried_with_credentials_and_parsed() {
     let server = Server::playing(succeeds("vector", &json!([sample("0.25")]))).await;
-    assert_eq!(server.ask().await, Ok(0.25));
-    let heard = server.heard();
-    assert_eq!(heard.len(), 1);
-    let lines: Vec<_> = heard[0].lines().collect();
+    assert_eq!(server.query().await, Ok(0.25));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    let lines: Vec<_> = requests[0].lines().collect();
     assert_eq!(
         lines[0],
         "GET /api/v1/query?query=up&time=2026-01-01T00:00:00Z HTTP/1.1"
@@ -145,7 +145,7 @@ async fn a_value_is_asked_for_with_credentials_and_read() {
 }
 
 #[tokio::test]
-async fn whatever_else_is_answered_is_a_problem() {
+async fn any_other_response_is_a_problem() {
     let long = "x".repeat(2 << 20);
     let moved = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
     for (script, reason) in [
@@ -157,20 +157,23 @@ async fn whatever_else_is_answered_is_a_problem() {
         (succeeds("vector", &json!([sample("NaN")])), "NotANumber"),
         (succeeds("vector", &json!([sample("+Inf")])), "NotANumber"),
         (succeeds("scalar", &json!([1, "0"])), "NotOneValue"),
-        (says("500 Oh", "hush"), "PrometheusFailed"),
-        (says("200 OK", "hush"), "PrometheusFailed"),
-        (says("200 OK", &long), "PrometheusFailed"),
+        (responds("500 Oh", "hush"), "PrometheusFailed"),
+        (responds("200 OK", "hush"), "PrometheusFailed"),
+        (responds("200 OK", &long), "PrometheusFailed"),
         (Script::Endless, "PrometheusFailed"),
-        (Script::Says(moved.into()), "PrometheusFailed"),
-        (Script::Says("hush\r\n\r\n".into()), "PrometheusUnreachable"),
+        (Script::Responds(moved.into()), "PrometheusFailed"),
         (
-            Script::Says("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhush".into()),
+            Script::Responds("hush\r\n\r\n".into()),
+            "PrometheusUnreachable",
+        ),
+        (
+            Script::Responds("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhush".into()),
             "PrometheusUnreachable",
         ),
         (Script::Closes, "PrometheusUnreachable"),
     ] {
         let server = Server::playing(script).await;
-        let problem = server.ask().await.unwrap_err();
+        let problem = server.query().await.unwrap_err();
         assert_eq!(problem.reason(), reason, "{problem}");
         assert!(
             !format!("{problem:?} {problem}").contains("hush"),
@@ -184,23 +187,29 @@ async fn a_redirect_is_not_followed() {
     let target = Server::playing(succeeds("vector", &json!([sample("0")]))).await;
     let location = format!("http://{}/", target.address);
     let moved = format!("HTTP/1.1 307 No\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
-    let server = Server::playing(Script::Says(moved)).await;
-    let problem = server.ask().await.unwrap_err();
-    let said = None;
-    assert_eq!(problem, Problem::Status { status: 307, said });
-    assert_eq!(target.heard().len(), 0);
+    let server = Server::playing(Script::Responds(moved)).await;
+    let problem = server.query().await.unwrap_err();
+    let message = None;
+    assert_eq!(
+        problem,
+        Problem::Status {
+            status: 307,
+            message
+        }
+    );
+    assert_eq!(target.requests().len(), 0);
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_shown_the_secret_is_named_when_it_refuses() {
-    let server = Server::playing(says("401 No", "hush")).await;
-    let mut defaults = Defaults {
+async fn a_refusal_without_credentials_names_the_server() {
+    let server = Server::playing(responds("401 No", "hush")).await;
+    let mut defaults = PrometheusDefaults {
         authorization: Some("Bearer hush".parse().unwrap()),
-        ..Defaults::default()
+        ..PrometheusDefaults::default()
     };
     let prometheus = Prometheus::new(Clock::system());
-    let question = server.question_of(&json!({}), &defaults);
-    let problem = prometheus.ask(&question).await.unwrap_err();
+    let query = server.make_query_with(&json!({}), &defaults);
+    let problem = prometheus.query(&query).await.unwrap_err();
     let origin = format!("http://{}", server.address);
     assert_eq!(
         problem,
@@ -210,30 +219,36 @@ async fn a_server_that_is_not_shown_the_secret_is_named_when_it_refuses() {
         }
     );
     defaults.origins = origin.parse().unwrap();
-    let question = server.question_of(&json!({}), &defaults);
-    let problem = prometheus.ask(&question).await.unwrap_err();
-    let said = None;
-    assert_eq!(problem, Problem::Status { status: 401, said });
+    let query = server.make_query_with(&json!({}), &defaults);
+    let problem = prometheus.query(&query).await.unwrap_err();
+    let message = None;
+    assert_eq!(
+        problem,
+        Problem::Status {
+            status: 401,
+            message
+        }
+    );
     let shown = |request: &String| request.contains("authorization: Bearer hush");
-    let heard: Vec<_> = server.heard().iter().map(shown).collect();
-    assert_eq!(heard, [false, true]);
+    let requests: Vec<_> = server.requests().iter().map(shown).collect();
+    assert_eq!(requests, [false, true]);
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_not_waited_for() {
+async fn a_server_that_hangs_is_a_timeout() {
     let server = Server::playing(Script::Hangs).await;
     let limit = Duration::from_millis(50);
-    let prometheus = Prometheus::new(Clock::system()).within(limit);
-    let answer = prometheus.ask(&server.question(&json!({}))).await;
-    assert_eq!(answer, Err(Problem::Late(limit)));
-    assert_eq!(server.heard().len(), 1);
+    let prometheus = Prometheus::new(Clock::system()).with_timeout(limit);
+    let answer = prometheus.query(&server.make_query(&json!({}))).await;
+    assert_eq!(answer, Err(Problem::Timeout(limit)));
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn nobody_is_there() {
+async fn a_closed_port_is_unreachable() {
     let server = Server::playing(Script::Closes).await;
-    let question = server.question(&json!({}));
+    let query = server.make_query(&json!({}));
     drop(server);
-    let answer = Prometheus::new(Clock::system()).ask(&question).await;
+    let answer = Prometheus::new(Clock::system()).query(&query).await;
     assert_eq!(answer.unwrap_err().reason(), "PrometheusUnreachable");
 }

@@ -65,7 +65,7 @@ fn a_window_may_be_longer_than_the_time_between_two() {
 }
 
 #[test]
-fn the_day_is_that_of_the_zone_however_it_is_said() {
+fn the_schedule_is_in_its_time_zone() {
     let by_field = period("0 22 * * *", "8h", Some("Europe/Berlin"));
     let by_prefix = period("CRON_TZ=Europe/Berlin 0 22 * * *", "8h", None);
     let by_other_prefix = period("TZ=Europe/Berlin   0 22 * * *", "8h", Some("Europe/Berlin"));
@@ -87,7 +87,7 @@ fn the_day_is_that_of_the_zone_however_it_is_said() {
 }
 
 #[test]
-fn a_night_with_another_clock_time_is_as_long_as_it_says() {
+fn a_window_over_a_clock_change_keeps_its_length() {
     // The clocks go forward at one o'clock UTC on 29 March 2026.
     let night = period("0 22 * * *", "8h", Some("Europe/Berlin"));
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_night_with_another_clock_time_is_as_long_as_it_says() {
 }
 
 #[test]
-fn what_cannot_be_read_says_what_is_wrong_and_lets_nothing_sleep() {
+fn an_invalid_window_has_a_reason_and_prevents_sleep() {
     for (period, says) in [
         (period("0 22 * *", "1h", None), "it has 4"),
         (period("0 0 22 * * *", "1h", None), "it has 6"),
@@ -107,11 +107,11 @@ fn what_cannot_be_read_says_what_is_wrong_and_lets_nothing_sleep() {
         (period("a b c d e", "1h", None), "schedule"),
         (
             period("0 22 * * *", "1 day", None),
-            "\"1 day\" is no duration",
+            "\"1 day\" is not a duration",
         ),
-        (period("0 22 * * *", "", None), "is no duration"),
-        (period("0 22 * * *", "-1h", None), "is no duration"),
-        (period("0 22 * * *", "0s", None), "more than nothing"),
+        (period("0 22 * * *", "", None), "is not a duration"),
+        (period("0 22 * * *", "-1h", None), "is not a duration"),
+        (period("0 22 * * *", "0s", None), "longer than zero"),
         (
             period("0 22 * * *", "1h", Some("Mars/Olympus")),
             "Mars/Olympus",
@@ -133,9 +133,9 @@ fn what_cannot_be_read_says_what_is_wrong_and_lets_nothing_sleep() {
 }
 
 proptest! {
-    /// What is said to change does, and not before.
+    /// The window changes at the predicted time, and not before.
     #[test]
-    fn the_answer_holds_until_it_is_said_to_change(
+    fn the_state_of_a_window_holds_until_its_next_change(
         minute in 0_u8..60, hour in 0_u8..24, length in 1_i64..1439, now in 1_700_000_000_i64..1_800_000_000,
     ) {
         let period = period(&format!("{minute} {hour} * * *"), &format!("{length}m"), None);
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_does_harm(schedule in "\\PC{0,20}", duration in "\\PC{0,8}", zone in "\\PC{0,8}") {
+    fn no_text_panics(schedule in "\\PC{0,20}", duration in "\\PC{0,8}", zone in "\\PC{0,8}") {
         let _ = at(&period(&schedule, &duration, Some(&zone)), "2026-01-01T00:00:00Z");
     }
 }

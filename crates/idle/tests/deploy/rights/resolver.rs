@@ -1,9 +1,6 @@
-//! What a resolver is granted.
+//! The rights of a resolver.
 
-use neap_idle::{
-    operator::settings::ResolverSettings,
-    resolver::open::{self, Sockets},
-};
+use neap_idle::resolver::{self, ResolverOptions, Sockets};
 use neap_kit::manager::Manager;
 use tokio::net::TcpListener;
 
@@ -11,10 +8,10 @@ use super::*;
 
 const RESOLVER: &str = "system:serviceaccount:elasti:elasti-resolver";
 
-/// Told what the install tells it.
-fn settings() -> ResolverSettings {
+/// The options from the manifests.
+fn options() -> ResolverOptions {
     let (variables, _) = started("elasti-resolver");
-    ResolverSettings::read(&|name| variables.get(name).cloned()).unwrap()
+    ResolverOptions::read(&|name| variables.get(name).cloned()).unwrap()
 }
 
 async fn sockets() -> Sockets {
@@ -26,21 +23,21 @@ async fn sockets() -> Sockets {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resolver_is_granted_what_it_uses_and_nothing_else() {
+async fn a_resolver_has_the_rights_that_it_uses_and_no_others() {
     let pocket = Pocket::open(Options::new(Environment::rehearsal(7)));
     let pocket = pocket.await.unwrap();
-    let stage = Stage::open(&pocket, RESOLVER).await;
-    stage.pass(1).await;
-    let (watches, watching) = Watches::new(stage.clock);
-    let site = Site {
-        client: stage.client.clone(),
+    let fixture = RightsFixture::open(&pocket, RESOLVER).await;
+    fixture.pass(1).await;
+    let (watches, watching) = Watches::new(fixture.clock);
+    let context = Context {
+        client: fixture.client.clone(),
         watches,
-        leadership: Leadership::alone(stage.clock),
-        clock: stage.clock,
+        leadership: Leadership::without_election(fixture.clock),
+        clock: fixture.clock,
     };
-    let mut manager = Manager::new(&site);
-    let options = open::Options::of(&settings());
-    let opened = open::services(&site, sockets().await, manager.health(), &options);
+    let mut manager = Manager::new(&context);
+    let sockets = sockets().await;
+    let opened = resolver::components(&context, sockets, manager.health(), &options());
     let (services, resolver) = opened.unwrap();
     for service in services {
         manager.add(service);
@@ -50,25 +47,25 @@ async fn a_resolver_is_granted_what_it_uses_and_nothing_else() {
     let mut tasks = JoinSet::new();
     tasks.spawn(manager.run(stop.clone()));
 
-    stage.create(service("web")).await;
-    stage.create(workload("Deployment", "web")).await;
+    fixture.create(service("web")).await;
+    fixture.create(workload("Deployment", "web")).await;
     let web = elasti_service("web", "Deployment", &Value::Null);
-    stage.create(web).await;
-    stage.pass(5).await;
+    fixture.create(web).await;
+    fixture.pass(5).await;
     let web = Key::new("default", "web");
-    assert!(resolver.tables.now().service(&web).is_some());
-    asked_by_a_stranger(&stage).await;
+    assert!(resolver.route_table.current().service(&web).is_some());
+    review_unknown_token(&fixture).await;
     stop.cancel();
     while tasks.join_next().await.is_some() {}
-    stage.held_to(&granted(true), &[]);
+    fixture.assert_rights(&granted(true), &[]);
 }
 
-/// Whose a token is that it was shown.
-async fn asked_by_a_stranger(stage: &Stage) {
-    let reviews = Arc::new(Reviews::new(stage.client.clone(), stage.clock));
+/// Reviews an unknown token, as for a request of a stranger.
+async fn review_unknown_token(fixture: &RightsFixture) {
+    let reviews = Arc::new(TokenReviews::new(fixture.client.clone(), fixture.clock));
     let operator = ("elasti", "elasti-operator-controller-manager");
-    let door = Door::for_accounts(reviews, [operator]);
+    let authenticator = Authenticator::for_service_accounts(reviews, [operator]);
     let mut headers = HeaderMap::new();
     headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer unknown"));
-    assert!(door.pass(&headers).await.is_err());
+    assert!(authenticator.check(&headers).await.is_err());
 }

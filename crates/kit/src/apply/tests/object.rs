@@ -3,36 +3,36 @@ use kube::api::PostParams;
 
 use super::*;
 
-fn map(bench: &Bench, data: &Value) -> ConfigMap {
+fn map(bench: &WriterBench, data: &Value) -> ConfigMap {
     serde_json::from_value(bench.map("a", data)).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_made_twice_is_made_once() {
-    let bench = Bench::new().await;
+async fn creating_an_object_twice_creates_it_once() {
+    let bench = WriterBench::new().await;
     let made = bench
-        .hand
+        .writer
         .create(&map(&bench, &json!({"x": "1"})))
         .await
         .unwrap();
     assert!(made.unwrap().metadata.uid.is_some());
     let again = bench
-        .hand
+        .writer
         .create(&map(&bench, &json!({"x": "2"})))
         .await
         .unwrap();
     assert!(again.is_none());
-    let kept = bench.api.get("a").await.unwrap();
-    assert_eq!(kept.data["data"], json!({"x": "1"}));
-    let writers = kept.metadata.managed_fields.unwrap();
+    let stored = bench.api.get("a").await.unwrap();
+    assert_eq!(stored.data["data"], json!({"x": "1"}));
+    let writers = stored.metadata.managed_fields.unwrap();
     assert_eq!(writers[0].manager.as_deref(), Some("test"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_replaced_only_as_it_was_read() {
-    let bench = Bench::new().await;
+async fn an_object_that_changed_since_it_was_read_is_not_replaced() {
+    let bench = WriterBench::new().await;
     let first = bench
-        .hand
+        .writer
         .create(&map(&bench, &json!({})))
         .await
         .unwrap()
@@ -41,26 +41,26 @@ async fn an_object_is_replaced_only_as_it_was_read() {
         data: Some([("x".to_owned(), "1".to_owned())].into()),
         ..first.clone()
     };
-    bench.hand.replace(&newer).await.unwrap();
-    let refused = bench.hand.replace(&first).await.unwrap_err();
-    assert!(matches!(refused, Error::Replaced(_)), "{refused:?}");
-    let kept = bench.api.get("a").await.unwrap();
-    assert_eq!(kept.data["data"], json!({"x": "1"}));
+    bench.writer.replace(&newer).await.unwrap();
+    let refused = bench.writer.replace(&first).await.unwrap_err();
+    assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
+    let stored = bench.api.get("a").await.unwrap();
+    assert_eq!(stored.data["data"], json!({"x": "1"}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_nowhere_to_be_is_refused_in_the_words_of_the_server() {
-    let bench = Bench::new().await;
-    let nowhere = bench.server.unshared("nowhere");
+async fn an_object_in_a_missing_namespace_is_refused_with_the_message_of_the_server() {
+    let bench = WriterBench::new().await;
+    let nowhere = bench.server.unique_name("nowhere");
     let mut object = bench.map("a", &json!({}));
     object["metadata"]["namespace"] = nowhere.clone().into();
     let map: ConfigMap = serde_json::from_value(object.clone()).unwrap();
-    let goal = Goal {
+    let desired = DesiredObject {
         kind: maps(),
         object,
     };
-    let created = bench.hand.create(&map).await.map(drop);
-    let applied = bench.hand.carry_out(plan(&[goal], &[])).await.map(drop);
+    let created = bench.writer.create(&map).await.map(drop);
+    let applied = bench.writer.execute(plan(&[desired], &[])).await.map(drop);
     for refused in [created, applied] {
         let Err(Error::Refused { source, .. }) = refused else {
             panic!("{refused:?}");
@@ -71,73 +71,83 @@ async fn what_has_nowhere_to_be_is_refused_in_the_words_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_replaced_and_nothing_else_of_its_object() {
-    let bench = Bench::new().await;
-    let name = bench.server.unshared("n");
+async fn replacing_a_status_leaves_the_rest_of_the_object_unchanged() {
+    let bench = WriterBench::new().await;
+    let name = bench.server.unique_name("n");
     let node = json!({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24"}});
     let node: Node = serde_json::from_value(node).unwrap();
-    let mut node = bench.hand.create(&node).await.unwrap().unwrap();
+    let mut node = bench.writer.create(&node).await.unwrap().unwrap();
     node.spec = None;
     node.status = serde_json::from_value(json!({"capacity": {"pods": "7"}})).unwrap();
-    let written = bench.hand.replace_status(&node).await.unwrap();
+    let written = bench.writer.replace_status(&node).await.unwrap();
     assert_eq!(written.status.unwrap().capacity.unwrap()["pods"].0, "7");
     let spec = written.spec.unwrap();
     assert_eq!(spec.pod_cidr.as_deref(), Some("10.0.0.0/24"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_object_that_was_looked_at_is_removed() {
-    let bench = Bench::new().await;
+async fn only_the_object_that_was_read_is_deleted() {
+    let bench = WriterBench::new().await;
     let first = bench
-        .hand
+        .writer
         .create(&map(&bench, &json!({})))
         .await
         .unwrap()
         .unwrap();
-    bench.hand.remove(&first, None).await.unwrap();
-    bench.hand.remove(&first, None).await.unwrap();
-    assert!(bench.live().await.is_empty(), "gone twice is gone");
+    bench.writer.remove(&first, None).await.unwrap();
+    bench.writer.remove(&first, None).await.unwrap();
+    assert!(
+        bench.live().await.is_empty(),
+        "deleting it again is no error"
+    );
     bench
-        .hand
+        .writer
         .create(&map(&bench, &json!({})))
         .await
         .unwrap()
         .unwrap();
-    let refused = bench.hand.remove(&first, None).await.unwrap_err();
-    assert!(matches!(refused, Error::Replaced(_)), "{refused:?}");
-    assert_eq!(bench.live().await.len(), 1, "its namesake stays");
+    let refused = bench.writer.remove(&first, None).await.unwrap_err();
+    assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
+    assert_eq!(
+        bench.live().await.len(),
+        1,
+        "another object of that name stays"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_confirmed_while_it_is_the_same_and_stays() {
-    let bench = Bench::new().await;
+async fn an_object_is_confirmed_while_it_has_its_uid_and_is_not_being_deleted() {
+    let bench = WriterBench::new().await;
     let mut first = map(&bench, &json!({}));
     first.metadata.finalizers = Some(vec!["test.example/held".to_owned()]);
-    let first = bench.hand.create(&first).await.unwrap().unwrap();
-    bench.hand.confirm(&first).await.unwrap();
-    let no = |asked: Result<_, Error>| matches!(asked, Err(Error::Replaced(_)));
-    bench.hand.remove(&first, None).await.unwrap();
-    assert!(no(bench.hand.confirm(&first).await), "it is on its way out");
+    let first = bench.writer.create(&first).await.unwrap().unwrap();
+    bench.writer.confirm(&first).await.unwrap();
+    let refused = |confirmed: Result<_, Error>| matches!(confirmed, Err(Error::Conflict(_)));
+    bench.writer.remove(&first, None).await.unwrap();
+    assert!(
+        refused(bench.writer.confirm(&first).await),
+        "it is being deleted"
+    );
     let maps: Api<ConfigMap> = Api::default_namespaced(bench.api.clone().into_client());
     let mut last = maps.get("a").await.unwrap();
     last.metadata.finalizers = None;
-    bench.hand.replace(&last).await.unwrap();
-    assert!(no(bench.hand.confirm(&first).await), "it is gone");
+    bench.writer.replace(&last).await.unwrap();
+    assert!(refused(bench.writer.confirm(&first).await), "it is gone");
     let second = bench
-        .hand
+        .writer
         .create(&map(&bench, &json!({})))
         .await
         .unwrap()
         .unwrap();
-    assert!(no(bench.hand.confirm(&first).await), "it is another");
-    bench.hand.confirm(&second).await.unwrap();
+    assert!(refused(bench.writer.confirm(&first).await), "it is another");
+    bench.writer.confirm(&second).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_of_an_object_is_posted_to() {
-    let bench = Bench::new().await;
+async fn a_subresource_is_posted_to() {
+    let bench = WriterBench::new().await;
     let client = bench.api.clone().into_client();
-    let name = bench.server.unshared("n");
+    let name = bench.server.unique_name("n");
     let node: Node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.create(&PostParams::default(), &node).await.unwrap();
@@ -145,19 +155,19 @@ async fn a_part_of_an_object_is_posted_to() {
     let account = serde_json::from_value(account).unwrap();
     let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> =
         Api::default_namespaced(client.clone());
-    // A server may have made it already.
+    // A real server creates it by itself.
     let _ = accounts.create(&PostParams::default(), &account).await;
     let spec = json!({"containers": [{"name": "c", "image": "i"}]});
     let pod =
         json!({"metadata": {"namespace": bench.server.namespace(), "name": "p"}, "spec": spec});
     let pod: Pod = serde_json::from_value(pod).unwrap();
-    bench.hand.create(&pod).await.unwrap().unwrap();
+    bench.writer.create(&pod).await.unwrap().unwrap();
     let target = json!({"kind": "Node", "name": name});
     let binding = json!({"metadata": {"name": "p"}, "target": target});
     let binding: Binding = serde_json::from_value(binding).unwrap();
     let key = Key::of(&pod);
     let answer: Value = bench
-        .hand
+        .writer
         .post::<Pod, _, _>(&key, "binding", &binding)
         .await
         .unwrap();

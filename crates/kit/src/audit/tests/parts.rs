@@ -1,4 +1,4 @@
-//! An audit that is longer than one file.
+//! An audit of several files.
 
 use std::{
     fs::{self, OpenOptions},
@@ -8,18 +8,18 @@ use std::{
 
 use super::*;
 use crate::audit::{
-    file::{Log, look, verify_parts_up_to, verify_up_to},
-    parts::full,
+    file::{AuditLog, verify_parts_up_to, verify_stable, verify_up_to},
+    parts::full_part_path,
 };
 
-/// Two records of these tests are longer than this, and one is not.
-const FULL: u64 = 250;
+/// The maximum length of a file: two records of these tests are longer, one is not.
+const PART_BYTES: u64 = 250;
 
-/// Notes so many deeds, one at a time, as one process; where the chain stands after each.
-fn noted(path: &Path, numbers: std::ops::RangeInclusive<u64>) -> Vec<Head> {
-    let mut log = Log::open(path, FULL).unwrap();
+/// Appends these actions one at a time, as one process. Returns the head after each.
+fn append_all(path: &Path, numbers: std::ops::RangeInclusive<u64>) -> Vec<ChainHead> {
+    let mut log = AuditLog::open(path, PART_BYTES).unwrap();
     let heads = numbers.map(|number| {
-        log.append(&[deed(number)]).unwrap();
+        log.append(&[action(number)]).unwrap();
         log.head.clone()
     });
     heads.collect()
@@ -35,15 +35,15 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Seven records in four files, written by two processes.
-fn seven() -> (tempfile::TempDir, PathBuf, Vec<Head>) {
+fn seven() -> (tempfile::TempDir, PathBuf, Vec<ChainHead>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let mut heads = noted(&path, 1..=4);
-    heads.extend(noted(&path, 5..=7));
+    let mut heads = append_all(&path, 1..=4);
+    heads.extend(append_all(&path, 5..=7));
     (folder, path, heads)
 }
 
-fn fault(found: Result<Head, Error>) -> (String, u64, Fault) {
+fn fault(found: Result<ChainHead, Error>) -> (String, u64, ChainFault) {
     match found.unwrap_err() {
         Error::Damaged {
             path,
@@ -58,7 +58,7 @@ fn fault(found: Result<Head, Error>) -> (String, u64, Fault) {
 }
 
 #[test]
-fn a_full_file_is_put_aside_and_the_chain_goes_on() {
+fn a_full_file_is_renamed_and_the_chain_continues() {
     let (folder, path, heads) = seven();
     assert_eq!(
         names(folder.path()),
@@ -72,14 +72,14 @@ fn a_full_file_is_put_aside_and_the_chain_goes_on() {
     for anchor in &heads {
         assert_eq!(verify_file(&path, Some(anchor)).unwrap(), heads[6]);
     }
-    // What another process would have written into one file.
+    // Equal to what one process would have written into one file.
     let (lines, whole) = chain(7);
     assert_eq!(heads[6], whole);
     assert_eq!(fs::read_to_string(&path).unwrap(), lines[6]);
 }
 
 #[test]
-fn an_edit_is_found_in_any_part() {
+fn a_change_is_detected_in_any_part() {
     let (folder, path, heads) = seven();
     for name in names(folder.path()) {
         let part = folder.path().join(&name);
@@ -87,27 +87,27 @@ fn an_edit_is_found_in_any_part() {
         fs::write(&part, whole.replacen("done", "none", 1)).unwrap();
         let (named, before, fault) = fault(verify_file(&path, Some(&heads[6])));
         assert_eq!(named, name);
-        // The first line of the part that it is in.
-        assert_eq!(fault, Fault::Edited { index: before + 1 });
+        // The change is in the first line of its part.
+        assert_eq!(fault, ChainFault::Edited { index: before + 1 });
         fs::write(&part, whole).unwrap();
     }
     verify_file(&path, Some(&heads[6])).unwrap();
 }
 
 #[test]
-fn a_part_that_is_missing_is_found() {
+fn a_missing_part_is_detected() {
     for (gone, first, last) in [(1, 1, 2), (3, 3, 4), (5, 5, 6)] {
         let (folder, path, _) = seven();
         fs::remove_file(folder.path().join(format!("audit.jsonl.{gone:012}"))).unwrap();
         let (_, _, fault) = fault(verify_file(&path, None));
-        assert_eq!(fault, Fault::Missing { first, last });
+        assert_eq!(fault, ChainFault::Missing { first, last });
     }
     let (_folder, path, heads) = seven();
     fs::remove_file(&path).unwrap();
-    // Without an anchor nobody can tell.
+    // Without an anchor this cannot be detected.
     assert_eq!(verify_file(&path, None).unwrap(), heads[5]);
     let (_, _, fault) = fault(verify_file(&path, Some(&heads[6])));
-    let truncated = Fault::Truncated {
+    let truncated = ChainFault::Truncated {
         last: 6,
         anchored: 7,
     };
@@ -115,139 +115,142 @@ fn a_part_that_is_missing_is_found() {
 }
 
 #[test]
-fn a_part_that_was_cut_is_found() {
+fn a_truncated_part_is_detected() {
     let (folder, path, _) = seven();
     let part = folder.path().join("audit.jsonl.000000000003");
     let whole = fs::read_to_string(&part).unwrap();
     let first = whole.split_inclusive('\n').next().unwrap();
     fs::write(&part, first).unwrap();
-    let missing = Fault::Missing { first: 4, last: 4 };
+    let missing = ChainFault::Missing { first: 4, last: 4 };
     assert_eq!(fault(verify_file(&path, None)).2, missing);
     fs::write(&part, &whole[..whole.len() - 9]).unwrap();
-    assert_eq!(fault(verify_file(&path, None)).2, Fault::Torn { index: 4 });
+    assert_eq!(
+        fault(verify_file(&path, None)).2,
+        ChainFault::Torn { index: 4 }
+    );
     fs::write(&path, "").unwrap();
     fs::remove_file(folder.path().join("audit.jsonl.000000000005")).unwrap();
-    // Nothing is added to what is not whole.
-    let refused = Log::open(&path, FULL).map(|log| log.head);
-    assert_eq!(fault(refused).2, Fault::Unreadable { line: 3 });
+    // Nothing is appended to a damaged audit.
+    let refused = AuditLog::open(&path, PART_BYTES).map(|log| log.head);
+    assert_eq!(fault(refused).2, ChainFault::Unreadable { line: 3 });
 }
 
 #[test]
-fn a_crash_while_turning_over_loses_nothing() {
+fn a_crash_during_rotation_loses_nothing() {
     let (_folder, path, heads) = seven();
-    let aside = full(&path, 7);
-    fs::rename(&path, &aside).unwrap();
-    assert!(is_there(&path));
+    let renamed = full_part_path(&path, 7);
+    fs::rename(&path, &renamed).unwrap();
+    assert!(audit_exists(&path));
     assert_eq!(verify_file(&path, Some(&heads[6])).unwrap(), heads[6]);
-    let head = noted(&path, 8..=8).remove(0);
+    let head = append_all(&path, 8..=8).remove(0);
     assert_eq!(verify_file(&path, Some(&head)).unwrap().index, 8);
     assert_eq!(chain(8).1, head);
 }
 
 #[test]
-fn a_part_that_is_there_is_never_written_over() {
+fn an_existing_part_is_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let mut log = Log::open(&path, FULL).unwrap();
-    log.append(&[deed(1), deed(2)]).unwrap();
-    let precious = full(&path, 1);
+    let mut log = AuditLog::open(&path, PART_BYTES).unwrap();
+    log.append(&[action(1), action(2)]).unwrap();
+    let precious = full_part_path(&path, 1);
     fs::write(&precious, "precious").unwrap();
-    log.append(&[deed(3)]).unwrap_err();
+    log.append(&[action(3)]).unwrap_err();
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     fs::remove_file(&precious).unwrap();
-    log.append(&[deed(3)]).unwrap();
+    log.append(&[action(3)]).unwrap();
     assert_eq!(verify_file(&path, None).unwrap(), log.head);
 }
 
 #[test]
-fn only_what_follows_an_anchor_is_read_to_replace_it() {
+fn only_records_after_an_anchor_are_read_to_replace_it() {
     let (folder, path, heads) = seven();
-    // What is older is not looked at.
+    // Older parts are not read.
     fs::write(folder.path().join("audit.jsonl.000000000001"), "noise\n").unwrap();
     verify_up_to(&path, &heads[6], Some(&heads[4])).unwrap();
     verify_up_to(&path, &heads[5], Some(&heads[5])).unwrap();
-    let other = Head {
+    let other = ChainHead {
         index: 5,
         ..heads[3].clone()
     };
     let Err(Error::Damaged { fault, .. }) = verify_up_to(&path, &heads[6], Some(&other)) else {
         panic!("an anchor that the chain does not lead to");
     };
-    assert_eq!(fault, Fault::Rewritten { index: 5 });
+    assert_eq!(fault, ChainFault::Rewritten { index: 5 });
     let noise = verify_up_to(&path, &heads[6], Some(&heads[0]));
     assert!(matches!(noise, Err(Error::Damaged { .. })), "{noise:?}");
 }
 
 #[test]
-fn the_last_record_of_a_part_is_found_however_long_it_is() {
+fn the_last_record_of_a_part_is_found_at_any_length() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let mut log = Log::open(&path, FULL).unwrap();
-    let mut long = deed(1);
+    let mut log = AuditLog::open(&path, PART_BYTES).unwrap();
+    let mut long = action(1);
     long.outcome = "x".repeat(300_000);
-    log.append(&[deed(1), long]).unwrap();
-    log.append(&[deed(3)]).unwrap();
+    log.append(&[action(1), long]).unwrap();
+    log.append(&[action(3)]).unwrap();
     let head = log.head.clone();
     drop(log);
-    assert_eq!(Log::open(&path, FULL).unwrap().head, head);
+    assert_eq!(AuditLog::open(&path, PART_BYTES).unwrap().head, head);
 }
 
 #[test]
-fn a_torn_record_is_not_put_aside_with_a_full_file() {
+fn an_incomplete_record_is_removed_before_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let (lines, _) = chain(4);
     // One batch of three is longer than a file may be, and the process ended while it wrote it.
     let mut torn = lines[..2].concat();
-    assert!(torn.len() as u64 >= FULL);
+    assert!(torn.len() as u64 >= PART_BYTES);
     torn.push_str(&lines[2][..30]);
     fs::write(&path, torn).unwrap();
-    let mut log = Log::open(&path, FULL).unwrap();
+    let mut log = AuditLog::open(&path, PART_BYTES).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), lines[..2].concat());
-    log.append(&[deed(3), deed(4)]).unwrap();
+    log.append(&[action(3), action(4)]).unwrap();
     assert_eq!(
-        fs::read_to_string(full(&path, 1)).unwrap(),
+        fs::read_to_string(full_part_path(&path, 1)).unwrap(),
         lines[..2].concat()
     );
     drop(log);
-    let log = Log::open(&path, FULL).unwrap();
+    let log = AuditLog::open(&path, PART_BYTES).unwrap();
     assert_eq!(log.head, chain(4).1);
     assert_eq!(verify_file(&path, Some(&log.head)).unwrap(), log.head);
 }
 
 #[test]
-fn a_file_without_records_is_not_put_aside() {
+fn a_file_without_records_is_not_rotated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let mut log = Log::open(&path, 0).unwrap();
-    log.append(&[deed(1)]).unwrap();
-    log.append(&[deed(2)]).unwrap();
+    let mut log = AuditLog::open(&path, 0).unwrap();
+    log.append(&[action(1)]).unwrap();
+    log.append(&[action(2)]).unwrap();
     assert_eq!(
         names(folder.path()),
         ["audit.jsonl", "audit.jsonl.000000000001"]
     );
-    assert_eq!(Log::open(&path, 0).unwrap().head, log.head);
+    assert_eq!(AuditLog::open(&path, 0).unwrap().head, log.head);
 }
 
 #[test]
-fn turning_over_is_tried_again_from_wherever_it_failed() {
+fn rotation_is_repeated_from_wherever_it_failed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let mut log = Log::open(&path, FULL).unwrap();
-    let works = log.settle;
-    log.append(&[deed(1), deed(2)]).unwrap();
-    // The folder is not written to disk.
-    log.settle = |_| Err(io::ErrorKind::StorageFull.into());
+    let mut log = AuditLog::open(&path, PART_BYTES).unwrap();
+    let sync_folder = log.sync_folder;
+    log.append(&[action(1), action(2)]).unwrap();
+    // The folder cannot be synced.
+    log.sync_folder = |_| Err(io::ErrorKind::StorageFull.into());
     for _ in 0..3 {
-        log.append(&[deed(3), deed(4)]).unwrap_err();
+        log.append(&[action(3), action(4)]).unwrap_err();
         assert_eq!(log.head, chain(2).1);
         assert_eq!(verify_file(&path, None).unwrap(), log.head);
     }
-    log.settle = works;
-    log.append(&[deed(3), deed(4)]).unwrap();
-    // The file was put aside, and no other could be begun.
-    fs::rename(&path, full(&path, 3)).unwrap();
-    log.append(&[deed(5)]).unwrap();
+    log.sync_folder = sync_folder;
+    log.append(&[action(3), action(4)]).unwrap();
+    // The file was renamed, and the next one could not be created.
+    fs::rename(&path, full_part_path(&path, 3)).unwrap();
+    log.append(&[action(5)]).unwrap();
     assert_eq!(
         names(folder.path()),
         [
@@ -261,17 +264,17 @@ fn turning_over_is_tried_again_from_wherever_it_failed() {
 }
 
 #[test]
-fn the_folder_is_on_disk_before_the_first_record_after_a_start() {
+fn the_folder_is_synced_before_the_first_record_after_a_start() {
     let (_folder, path, heads) = seven();
-    let mut log = Log::open(&path, FULL).unwrap();
-    log.settle = |_| Err(io::ErrorKind::StorageFull.into());
-    // The one before may have ended between the two.
-    log.append(&[deed(8)]).unwrap_err();
+    let mut log = AuditLog::open(&path, PART_BYTES).unwrap();
+    log.sync_folder = |_| Err(io::ErrorKind::StorageFull.into());
+    // The previous process may have ended before it synced the folder.
+    log.append(&[action(8)]).unwrap_err();
     assert_eq!(log.head, heads[6]);
 }
 
 #[test]
-fn copies_that_somebody_made_are_no_parts() {
+fn copies_made_by_users_are_not_parts() {
     let (folder, path, heads) = seven();
     for name in [
         "0",
@@ -288,23 +291,23 @@ fn copies_that_somebody_made_are_no_parts() {
     }
     fs::write(folder.path().join("other.jsonl.000000000001"), "noise").unwrap();
     assert_eq!(verify_file(&path, Some(&heads[6])).unwrap(), heads[6]);
-    assert_eq!(Log::open(&path, FULL).unwrap().head, heads[6]);
-    // One with more digits than others is.
-    fs::write(full(&path, 1_000_000_000_000), "noise").unwrap();
+    assert_eq!(AuditLog::open(&path, PART_BYTES).unwrap().head, heads[6]);
+    // A number with more digits is a part.
+    fs::write(full_part_path(&path, 1_000_000_000_000), "noise").unwrap();
     verify_file(&path, None).unwrap_err();
 }
 
 #[test]
-fn a_file_that_is_put_aside_while_it_is_looked_for_is_found() {
-    // Another may have been begun, and have a record, or not yet.
+fn a_file_that_is_rotated_during_verification_is_found() {
+    // The next file may exist, with or without a record, or not yet.
     for begun in [None, Some(0), Some(1)] {
         let (_folder, path, heads) = seven();
         let (lines, _) = chain(8);
-        let mut looks = 0;
-        let found = look(&path, |parts| {
-            looks += 1;
-            if looks == 1 {
-                fs::rename(&path, full(&path, 7)).unwrap();
+        let mut runs = 0;
+        let found = verify_stable(&path, |parts| {
+            runs += 1;
+            if runs == 1 {
+                fs::rename(&path, full_part_path(&path, 7)).unwrap();
                 if let Some(records) = begun {
                     let mut file = OpenOptions::new();
                     let mut file = file.create_new(true).write(true).open(&path).unwrap();
@@ -315,16 +318,16 @@ fn a_file_that_is_put_aside_while_it_is_looked_for_is_found() {
             verify_parts_up_to(&path, parts, &heads[6], Some(&heads[5]))
         });
         found.unwrap();
-        assert_eq!(looks, 2, "{begun:?}");
+        assert_eq!(runs, 2, "{begun:?}");
     }
-    // What is wrong otherwise stays wrong, and is looked at once.
+    // Other faults are not verified again.
     let (_folder, path, heads) = seven();
-    fs::remove_file(full(&path, 5)).unwrap();
-    let mut looks = 0;
-    let found = look(&path, |parts| {
-        looks += 1;
+    fs::remove_file(full_part_path(&path, 5)).unwrap();
+    let mut runs = 0;
+    let found = verify_stable(&path, |parts| {
+        runs += 1;
         verify_parts_up_to(&path, parts, &heads[6], Some(&heads[3]))
     });
     found.unwrap_err();
-    assert_eq!(looks, 1);
+    assert_eq!(runs, 1);
 }

@@ -1,75 +1,77 @@
-//! Claims of storage.
+//! PersistentVolumeClaims.
 
 use serde_json::Value;
 
-use super::{Judgement, name};
+use super::{Assessment, name};
 use crate::explain::{Facts, Verdict};
 
-const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
+/// The annotation of the default storage class.
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-pub(super) fn judge(facts: &Facts, claim: &Value) -> Judgement {
-    let mut judgement = Judgement::new(&[]);
+pub(super) fn assess(facts: &Facts, claim: &Value) -> Assessment {
+    let mut assessment = Assessment::new(&[]);
     match claim["status"]["phase"].as_str() {
         Some("Bound") => {}
         Some("Lost") => {
             let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
-            judgement.say(
-                Verdict::Troubled,
-                format!("its volume {volume} is gone, and what was on it"),
+            assessment.add_reason(
+                Verdict::Degraded,
+                format!("its volume {volume} is lost, with its data"),
             );
-            judgement.advise("Restore the data, and make the claim anew.");
+            assessment.add_advice("Restore the data, and create the claim again.");
         }
-        _ => pending(facts, claim, &mut judgement),
+        _ => pending(facts, claim, &mut assessment),
     }
-    judgement
+    assessment
 }
 
-fn pending(facts: &Facts, claim: &Value, judgement: &mut Judgement) {
-    let around = facts.around.iter();
+fn pending(facts: &Facts, claim: &Value, assessment: &mut Assessment) {
+    let around = facts.related.iter();
     let mut classes = around.filter(|one| one["kind"] == "StorageClass");
     let wanted = claim["spec"]["storageClassName"].as_str();
     let class = match wanted {
         Some(wanted) => classes.find(|class| name(class) == wanted),
-        None => classes.find(|class| class["metadata"]["annotations"][DEFAULT] == "true"),
+        None => classes.find(|class| class["metadata"]["annotations"][DEFAULT_CLASS] == "true"),
     };
     match (wanted, class) {
         (Some(""), _) => {
-            judgement.say(
-                Verdict::Troubled,
-                "it waits for a volume without a class that fits, and there is none",
+            assessment.add_reason(
+                Verdict::Degraded,
+                "it waits for a matching volume without a storage class, and there is none",
             );
-            judgement.advise("Make a PersistentVolume that fits, or name a class.");
+            assessment.add_advice("Create a matching PersistentVolume, or set storageClassName.");
         }
-        (_, None) if !facts.may_see("StorageClass") => {
+        (_, None) if !facts.can_read("StorageClass") => {
             let why =
-                "it waits for its volume; why cannot be told: you may not read StorageClasses";
-            judgement.say(Verdict::OnItsWay, why);
+                "it waits for its volume; the reason is unknown: you may not read StorageClasses";
+            assessment.add_reason(Verdict::Progressing, why);
         }
         (None, None) => {
-            judgement.say(
-                Verdict::Troubled,
-                "it names no class of storage, and none is the default",
+            assessment.add_reason(
+                Verdict::Degraded,
+                "it names no storage class, and there is no default",
             );
-            judgement.advise("Name a class in storageClassName, or make one the default.");
+            assessment.add_advice("Set storageClassName, or make a storage class the default.");
         }
         (Some(wanted), None) => {
-            judgement.say(
-                Verdict::Troubled,
-                format!("there is no class of storage {wanted}"),
+            assessment.add_reason(
+                Verdict::Degraded,
+                format!("there is no storage class {wanted}"),
             );
-            judgement.advise("Correct storageClassName, or install what makes that class.");
+            assessment
+                .add_advice("Correct storageClassName, or install the provisioner of that class.");
         }
         (_, Some(class)) if class["volumeBindingMode"] == "WaitForFirstConsumer" => {
-            judgement.say(
-                Verdict::OnItsWay,
-                "its volume is made once a pod that uses it has a node",
+            assessment.add_reason(
+                Verdict::Progressing,
+                "its volume is provisioned once a pod that uses it is scheduled",
             );
         }
         (_, Some(class)) => {
-            let maker = class["provisioner"].as_str().unwrap_or_default();
-            judgement.say(
-                Verdict::OnItsWay,
-                format!("it waits for {maker} to make its volume"),
+            let provisioner = class["provisioner"].as_str().unwrap_or_default();
+            assessment.add_reason(
+                Verdict::Progressing,
+                format!("it waits for {provisioner} to provision its volume"),
             );
         }
     }

@@ -1,39 +1,39 @@
-//! Work that ends.
+//! Jobs and CronJobs.
 
 use serde_json::Value;
 
-use super::{Judgement, ailing, count, many, pods_of};
-use crate::explain::{Facts, Verdict, said::Said};
+use super::{Assessment, assess_pods, count, count_of, pods_of};
+use crate::explain::{Facts, Verdict, conditions::ConditionSummary};
 
-pub(super) fn judge(facts: &Facts, job: &Value) -> Judgement {
-    let mut judgement = Judgement::new(&[
+pub(super) fn assess(facts: &Facts, job: &Value) -> Assessment {
+    let mut assessment = Assessment::new(&[
         "Failed",
         "FailureTarget",
         "Complete",
         "SuccessCriteriaMet",
         "Suspended",
     ]);
-    let conditions = Said::of(job);
+    let conditions = ConditionSummary::of(job);
     let holds = |kind: &str| {
         let mut all = conditions.iter();
-        all.find(|said| said.kind == kind && said.status == "True")
+        all.find(|condition| condition.type_ == kind && condition.status == "True")
     };
-    let pods = pods_of(job, &facts.around);
+    let pods = pods_of(job, &facts.related);
     if holds("Complete").is_some() {
-        judgement.say(Verdict::Well, "its work is done");
+        assessment.add_reason(Verdict::Healthy, "it is complete");
     } else if let Some(failed) = holds("Failed") {
-        let Said {
+        let ConditionSummary {
             reason, message, ..
         } = failed;
-        ailing(facts, &pods, &mut judgement);
-        judgement.say(
-            Verdict::Troubled,
-            format!("it failed for good ({reason}): {message}"),
+        assess_pods(facts, &pods, &mut assessment);
+        assessment.add_reason(
+            Verdict::Degraded,
+            format!("it failed ({reason}): {message}"),
         );
-        judgement.advise("Mend what made its pods fail; then delete it and make it again, for a job that failed is not begun anew.");
+        assessment.add_advice("Fix what made its pods fail, then delete the job and create it again: a failed job is not restarted.");
     } else if job["spec"]["suspend"] == true {
-        judgement.say(
-            Verdict::Well,
+        assessment.add_reason(
+            Verdict::Healthy,
             "it is suspended: nothing runs until it is resumed",
         );
     } else {
@@ -41,21 +41,21 @@ pub(super) fn judge(facts: &Facts, job: &Value) -> Judgement {
         let wanted = job["spec"]["completions"].as_i64();
         let wanted = wanted.map_or(String::new(), |wanted| format!(" of {wanted}"));
         let (active, failed) = (count(job, "active"), count(job, "failed"));
-        let active = many(active, "pod");
-        let why = format!("{active} at work, {done}{wanted} succeeded, {failed} failed");
-        ailing(facts, &pods, &mut judgement);
-        judgement.say(Verdict::OnItsWay, why);
+        let active = count_of(active, "pod");
+        let why = format!("{active} active, {done}{wanted} succeeded, {failed} failed");
+        assess_pods(facts, &pods, &mut assessment);
+        assessment.add_reason(Verdict::Progressing, why);
     }
-    judgement
+    assessment
 }
 
-pub(super) fn judge_cron(cron: &Value) -> Judgement {
-    let mut judgement = Judgement::new(&[]);
+pub(super) fn assess_cron(cron: &Value) -> Assessment {
+    let mut assessment = Assessment::new(&[]);
     if cron["spec"]["suspend"] == true {
-        judgement.say(
-            Verdict::Well,
-            "it is suspended: no job is begun until it is resumed",
+        assessment.add_reason(
+            Verdict::Healthy,
+            "it is suspended: no job is created until it is resumed",
         );
     }
-    judgement
+    assessment
 }

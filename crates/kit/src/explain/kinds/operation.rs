@@ -3,24 +3,24 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Judgement;
+use super::Assessment;
 use crate::{
-    explain::{Verdict, words},
+    explain::{Verdict, text},
     operation::{Operation, Phase},
 };
 
-pub(super) fn judge(object: &Value, now: Timestamp) -> Option<Judgement> {
+pub(super) fn assess(object: &Value, now: Timestamp) -> Option<Assessment> {
     let operation: Operation = serde_json::from_value(object.clone()).ok()?;
     let status = operation.status.clone().unwrap_or_default();
     let verdict = match status.phase {
-        Phase::Pending | Phase::Running => Verdict::OnItsWay,
-        Phase::Succeeded => Verdict::Well,
-        Phase::Failed | Phase::Cancelled => Verdict::Troubled,
+        Phase::Pending | Phase::Running => Verdict::Progressing,
+        Phase::Succeeded => Verdict::Healthy,
+        Phase::Failed | Phase::Cancelled => Verdict::Degraded,
     };
-    let mut judgement = Judgement::new(&["Ready", "Reconciling", "Stalled"]);
-    if let Some(step) = status.step.filter(|_| verdict == Verdict::OnItsWay) {
-        judgement.say(verdict, format!("it is at its step {step}"));
+    let mut assessment = Assessment::new(&["Ready", "Reconciling", "Stalled"]);
+    if let Some(step) = status.step.filter(|_| verdict == Verdict::Progressing) {
+        assessment.add_reason(verdict, format!("its current step is {step}"));
     }
-    judgement.say(verdict, words::operation(&operation, now));
-    Some(judgement)
+    assessment.add_reason(verdict, text::operation(&operation, now));
+    Some(assessment)
 }

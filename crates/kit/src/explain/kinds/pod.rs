@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
-use super::{Judgement, claim, many, name, same_namespace};
+use super::{Assessment, claim, count_of, name, same_namespace};
 use crate::explain::{
     Facts, Verdict,
-    words::{last_seen, span},
+    text::{duration_text, last_seen},
 };
 
 const COVERS: &[&str] = &[
@@ -18,8 +18,8 @@ const COVERS: &[&str] = &[
     "PodReadyToStartContainers",
 ];
 
-/// The reasons with which a node tells why it does not get as far as starting containers.
-const OBSTACLES: &[&str] = &[
+/// The reasons of Events with which a node reports why it cannot start the containers of a pod.
+const START_FAILURES: &[&str] = &[
     "FailedMount",
     "FailedAttachVolume",
     "FailedMapVolume",
@@ -27,103 +27,104 @@ const OBSTACLES: &[&str] = &[
     "FailedCreatePodContainer",
 ];
 
-/// What is known beside a pod.
+/// What is known about a pod besides the object.
 #[derive(Clone, Copy)]
-struct Beside<'a> {
-    /// What keeps the node from starting containers.
-    obstacle: Option<&'a str>,
-    /// All that was said of it.
+struct PodFacts<'a> {
+    /// The message of the last Event about a failed start.
+    start_failure: Option<&'a str>,
+    /// All Events about the pod.
     events: &'a [Event],
     now: Option<Timestamp>,
 }
 
-impl Beside<'_> {
-    /// What the last probe of a container that failed said; pods alike differ in it.
-    fn probe(&self, container: &str) -> Option<&str> {
+impl PodFacts<'_> {
+    /// The message of the last failed probe of a container. Left out without `now`, because it differs
+    /// between similar pods.
+    fn failed_probe(&self, container: &str) -> Option<&str> {
         self.now?;
-        let place = format!("{{{container}}}");
+        let path = format!("{{{container}}}");
         let failed = self.events.iter().filter(|event| {
             let field = event.involved_object.field_path.as_deref();
             event.reason.as_deref() == Some("Unhealthy")
-                && field.is_none_or(|field| field.ends_with(&place))
+                && field.is_none_or(|field| field.ends_with(&path))
         });
         let last = failed.max_by_key(|event| last_seen(event))?;
         last.message.as_deref()
     }
 }
 
-/// What keeps the pod, which `events` are about; without `now`, neither times nor counts are told, by
-/// which pods alike differ.
-pub(super) fn judge(
+/// Assesses a pod by its status and the `events` about it. Without `now`, the reasons contain neither
+/// times nor counts, in which similar pods differ.
+pub(super) fn assess(
     facts: &Facts,
     pod: &Value,
     events: &[Event],
     now: Option<Timestamp>,
-) -> Judgement {
-    let obstacles = events.iter().filter(|event| {
+) -> Assessment {
+    let failures = events.iter().filter(|event| {
         let reason = event.reason.as_deref().unwrap_or_default();
-        event.type_.as_deref() == Some("Warning") && OBSTACLES.contains(&reason)
+        event.type_.as_deref() == Some("Warning") && START_FAILURES.contains(&reason)
     });
-    let obstacle = obstacles.max_by_key(|event| last_seen(event));
-    let beside = Beside {
-        obstacle: obstacle.and_then(|event| event.message.as_deref()),
+    let start_failure = failures.max_by_key(|event| last_seen(event));
+    let pod_facts = PodFacts {
+        start_failure: start_failure.and_then(|event| event.message.as_deref()),
         events,
         now,
     };
-    let mut judgement = Judgement::new(COVERS);
+    let mut assessment = Assessment::new(COVERS);
     let status = &pod["status"];
     match status["phase"].as_str().unwrap_or("Pending") {
-        "Succeeded" => judgement.say(Verdict::Well, "it ran to its end"),
+        "Succeeded" => assessment.add_reason(Verdict::Healthy, "it has completed"),
         phase => {
             if phase == "Failed" {
-                failed(status, &mut judgement);
+                failed(status, &mut assessment);
             }
             if phase == "Pending" {
-                claims(facts, pod, &mut judgement);
+                claims(facts, pod, &mut assessment);
             }
-            let before = judgement.why.len();
-            containers(pod, beside, &mut judgement);
-            if judgement.why.len() == before {
-                place(pod, &mut judgement);
+            let before = assessment.why.len();
+            containers(pod, pod_facts, &mut assessment);
+            if assessment.why.len() == before {
+                placement(pod, &mut assessment);
             }
         }
     }
-    judgement
+    assessment
 }
 
-fn failed(status: &Value, judgement: &mut Judgement) {
+fn failed(status: &Value, assessment: &mut Assessment) {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
-    judgement.verdict = Verdict::Troubled;
+    assessment.verdict = Verdict::Degraded;
     if !text("reason").is_empty() {
         let why = format!("it failed ({}) {}", text("reason"), text("message"));
-        judgement.say(Verdict::Troubled, why.trim_end());
+        assessment.add_reason(Verdict::Degraded, why.trim_end());
     }
 }
 
-/// Claims that it waits for and that wait in vain.
-fn claims(facts: &Facts, pod: &Value, judgement: &mut Judgement) {
+/// Adds the problems of the claims that the pod waits for.
+fn claims(facts: &Facts, pod: &Value, assessment: &mut Assessment) {
     let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
     for wanted in volumes.filter_map(|one| one["persistentVolumeClaim"]["claimName"].as_str()) {
-        let mut claims = facts.around.iter();
+        let mut claims = facts.related.iter();
         let claim = claims.find(|one| {
             let is_claim = one["kind"] == "PersistentVolumeClaim";
             is_claim && same_namespace(one, pod) && name(one) == wanted
         });
         let Some(claim) = claim else { continue };
-        let of_claim = claim::judge(facts, claim);
-        if of_claim.verdict == Verdict::Troubled {
+        let of_claim = claim::assess(facts, claim);
+        if of_claim.verdict == Verdict::Degraded {
             for why in of_claim.why {
-                judgement.say(Verdict::Troubled, format!("its claim {wanted}: {why}"));
+                assessment.add_reason(Verdict::Degraded, format!("its claim {wanted}: {why}"));
             }
             for advice in of_claim.advice {
-                judgement.advise(advice);
+                assessment.add_advice(advice);
             }
         }
     }
 }
 
-/// Where it is, if no container has anything to say.
-fn place(pod: &Value, judgement: &mut Judgement) {
+/// Adds the state of scheduling, if no container has a problem.
+fn placement(pod: &Value, assessment: &mut Assessment) {
     let conditions = pod["status"]["conditions"].as_array();
     let condition = |kind: &str| {
         let mut all = conditions.into_iter().flatten();
@@ -131,89 +132,93 @@ fn place(pod: &Value, judgement: &mut Judgement) {
     };
     let message = |one: &Value| one["message"].as_str().unwrap_or_default().to_owned();
     if let Some(unscheduled) = condition("PodScheduled") {
-        let why = format!("no node takes it: {}", message(unscheduled));
-        judgement.say(Verdict::Troubled, why.trim_end_matches(": "));
-        unplaced(&message(unscheduled), judgement);
+        let why = format!("it cannot be scheduled: {}", message(unscheduled));
+        assessment.add_reason(Verdict::Degraded, why.trim_end_matches(": "));
+        scheduling_advice(&message(unscheduled), assessment);
         return;
     }
     match pod["spec"]["nodeName"].as_str() {
-        None => judgement.say(
-            Verdict::OnItsWay,
-            "it waits for a scheduler to choose its node",
-        ),
+        None => assessment.add_reason(Verdict::Progressing, "it waits to be scheduled"),
         Some(node) if pod["status"]["phase"] != "Running" => {
             let why = format!("the node {node} has not started its containers yet");
-            judgement.say(Verdict::OnItsWay, why);
+            assessment.add_reason(Verdict::Progressing, why);
         }
         Some(_) => {
             if let Some(unready) = condition("Ready") {
-                let why = format!("it runs and is not ready: {}", message(unready));
-                judgement.say(Verdict::OnItsWay, why.trim_end_matches(": "));
+                let why = format!("it is running but not ready: {}", message(unready));
+                assessment.add_reason(Verdict::Progressing, why.trim_end_matches(": "));
             }
         }
     }
 }
 
-/// What can be done if no node takes it: such as `0/2 nodes are available: 1 Insufficient cpu, 1
-/// node(s) were unschedulable.`, and what a scheduler has to say beyond that.
-fn unplaced(message: &str, judgement: &mut Judgement) {
+/// Adds advice for the message of a scheduler, such as `0/2 nodes are available: 1 Insufficient cpu, 1
+/// node(s) were unschedulable.` and further sentences.
+fn scheduling_advice(message: &str, assessment: &mut Assessment) {
     let causes = message.split_once(": ").map_or(message, |(_, after)| after);
     let causes = causes.split(". ").next().unwrap_or_default().split(", ");
-    let (closed, others): (Vec<_>, Vec<_>) =
+    let (cordoned, others): (Vec<_>, Vec<_>) =
         causes.partition(|cause| cause.contains("unschedulable"));
-    if !closed.is_empty() {
-        judgement.advise("Let the node take pods again: kubectl uncordon NODE");
+    if !cordoned.is_empty() {
+        assessment.add_advice("Make the node schedulable again: kubectl uncordon NODE");
     }
     if !others.is_empty() {
-        judgement.advise(
-            "Make room on a node, ask for less, or mend what the message names: selectors, taints, claims.",
+        assessment.add_advice(
+            "Free resources on a node, request less, or fix what the message names: selectors, taints, claims.",
         );
     }
 }
 
-fn containers(pod: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
+fn containers(pod: &Value, pod_facts: PodFacts<'_>, assessment: &mut Assessment) {
     let of = |field: &str| pod["status"][field].as_array().into_iter().flatten();
     for container in of("initContainerStatuses") {
-        // One that is over has done its part.
+        // Skip init containers that have completed.
         if container["state"]["terminated"]["exitCode"] != 0 && container["ready"] != true {
-            one(pod, container, beside, judgement);
+            container_state(pod, container, pod_facts, assessment);
         }
     }
     let never = pod["spec"]["restartPolicy"] == "Never";
     for container in of("containerStatuses") {
-        let over = container["state"]["terminated"]["exitCode"] == 0;
-        if !(over && (never || pod["spec"]["restartPolicy"] == "OnFailure")) {
-            one(pod, container, beside, judgement);
+        let completed = container["state"]["terminated"]["exitCode"] == 0;
+        if !(completed && (never || pod["spec"]["restartPolicy"] == "OnFailure")) {
+            container_state(pod, container, pod_facts, assessment);
         }
     }
 }
 
-fn one(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
-    let now = beside.now;
+fn container_state(
+    pod: &Value,
+    container: &Value,
+    pod_facts: PodFacts<'_>,
+    assessment: &mut Assessment,
+) {
+    let now = pod_facts.now;
     let (state, called) = (&container["state"], name_of(container));
     if state["waiting"].is_object() {
-        waiting(pod, container, beside, judgement);
+        waiting(pod, container, pod_facts, assessment);
     } else if state["terminated"].is_object() {
-        let ended = ended(&state["terminated"], now);
-        judgement.say(Verdict::Troubled, format!("the container {called} {ended}"));
-        judgement.advise(logs(pod, called, false));
+        let exit = exit_text(&state["terminated"], now);
+        assessment.add_reason(Verdict::Degraded, format!("the container {called} {exit}"));
+        assessment.add_advice(logs(pod, called, false));
     } else if state["running"].is_object() && container["ready"] == false {
         let before = &container["lastState"]["terminated"];
         let before = if before.is_object() {
-            format!("; before, it {}", ended(before, now))
+            format!("; previously it {}", exit_text(before, now))
         } else {
             String::new()
         };
-        let probe = beside.probe(called);
-        let probe = probe.map_or(String::new(), |said| format!(": {said}"));
-        let why = format!("the container {called} runs and is not ready{before}{probe}");
-        judgement.say(Verdict::OnItsWay, why);
-        judgement.advise(logs(pod, called, false));
+        let probe = pod_facts.failed_probe(called);
+        let probe = probe.map_or(String::new(), |message| format!(": {message}"));
+        let why = format!("the container {called} is running but not ready{before}{probe}");
+        assessment.add_reason(Verdict::Progressing, why);
+        assessment.add_advice(logs(pod, called, false));
     }
 }
 
-fn waiting(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
-    let Beside { obstacle, now, .. } = beside;
+fn waiting(pod: &Value, container: &Value, pod_facts: PodFacts<'_>, assessment: &mut Assessment) {
+    let PodFacts {
+        start_failure, now, ..
+    } = pod_facts;
     let called = name_of(container);
     let text = |field: &str| {
         container["state"]["waiting"][field]
@@ -221,98 +226,100 @@ fn waiting(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut J
             .unwrap_or_default()
     };
     let image = container["image"].as_str().unwrap_or_default();
-    let (reason, told) = (text("reason"), text("message"));
-    let message = if told.is_empty() { reason } else { told };
+    let (reason, detail) = (text("reason"), text("message"));
+    let message = if detail.is_empty() { reason } else { detail };
     match reason {
         "CrashLoopBackOff" => {
             let restarts = container["restartCount"].as_i64().unwrap_or(0);
-            let ended = ended(&container["lastState"]["terminated"], now);
+            let exit = exit_text(&container["lastState"]["terminated"], now);
             let restarts = now.map_or(String::new(), |_| {
-                format!(" ({})", many(restarts, "restart"))
+                format!(" ({})", count_of(restarts, "restart"))
             });
-            let why = format!("the container {called} ends again and again{restarts}: it {ended}");
-            judgement.say(Verdict::Troubled, why);
-            judgement.advise(logs(pod, called, true));
+            let why = format!("the container {called} keeps crashing{restarts}: it {exit}");
+            assessment.add_reason(Verdict::Degraded, why);
+            assessment.add_advice(logs(pod, called, true));
         }
         "ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull" => {
             let why = if message.contains(image) {
-                format!("the container {called} has no image: {message}")
+                format!("the image of the container {called} cannot be pulled: {message}")
             } else {
-                format!("the container {called} has no image {image}: {message}")
+                format!("the image {image} of the container {called} cannot be pulled: {message}")
             };
-            judgement.say(Verdict::Troubled, why);
-            judgement.advise(image_advice(image, message));
+            assessment.add_reason(Verdict::Degraded, why);
+            assessment.add_advice(image_advice(image, message));
         }
         "CreateContainerConfigError" => {
-            let why = format!("the container {called} cannot be made: {message}");
-            judgement.say(Verdict::Troubled, why);
-            judgement.advise(
-                "Make the ConfigMap, Secret or key that is named, or correct the reference to it.",
+            let why = format!("the container {called} cannot be created: {message}");
+            assessment.add_reason(Verdict::Degraded, why);
+            assessment.add_advice(
+                "Create the ConfigMap, Secret or key that is named, or correct the reference to it.",
             );
         }
         "" | "ContainerCreating" | "PodInitializing" => {
-            let told = Some(told).filter(|told| !told.is_empty());
-            let obstacle = told.or(obstacle.filter(|_| reason != "PodInitializing"));
-            being_made(called, obstacle, judgement);
+            let detail = Some(detail).filter(|detail| !detail.is_empty());
+            let failure = detail.or(start_failure.filter(|_| reason != "PodInitializing"));
+            creating(called, failure, assessment);
         }
         _ => {
             let why = format!("the container {called} cannot be started ({reason}): {message}");
-            judgement.say(Verdict::Troubled, why);
+            assessment.add_reason(Verdict::Degraded, why);
         }
     }
 }
 
-fn being_made(called: &str, obstacle: Option<&str>, judgement: &mut Judgement) {
-    if let Some(obstacle) = obstacle {
-        let why = format!("the container {called} cannot be made: {obstacle}");
-        judgement.say(Verdict::Troubled, why);
-        judgement.advise("Make what is named, such as a ConfigMap, a Secret or a claim, or correct the reference to it.");
+fn creating(called: &str, failure: Option<&str>, assessment: &mut Assessment) {
+    if let Some(failure) = failure {
+        let why = format!("the container {called} cannot be created: {failure}");
+        assessment.add_reason(Verdict::Degraded, why);
+        assessment.add_advice("Create what is missing, such as a ConfigMap, a Secret or a claim, or correct the reference to it.");
     } else {
-        let why = format!("the container {called} is being made ready");
-        judgement.say(Verdict::OnItsWay, why);
+        let why = format!("the container {called} is being created");
+        assessment.add_reason(Verdict::Progressing, why);
     }
 }
 
-/// A node without a registry says where its images come from.
+/// The node of `neap up` has no registry: its messages name the table of images.
 fn image_advice(image: &str, message: &str) -> String {
     if message.contains("--images") {
-        return "Give `neap up` a table that has the image, with --images FILE (docs/node.md shows one), or name an image that its table has.".to_owned();
+        return "Add the image to the table of `neap up --images FILE` (docs/platform/node.md shows one), or use an image of that table.".to_owned();
     }
-    format!("See whether the image {image} is there, is spelled so, and may be read from here.")
+    format!(
+        "Check that the image {image} exists, that its name is correct, and that it can be pulled from here."
+    )
 }
 
 fn name_of(container: &Value) -> &str {
     container["name"].as_str().unwrap_or_default()
 }
 
-/// How a container ended.
-fn ended(state: &Value, now: Option<Timestamp>) -> String {
+/// How a container exited.
+fn exit_text(state: &Value, now: Option<Timestamp>) -> String {
     let code = state["exitCode"].as_i64().unwrap_or(0);
-    let means = match (state["reason"].as_str(), code) {
-        (Some("OOMKilled"), _) => ", for it used more memory than its limit",
-        (_, 126) => ", for its command cannot be executed",
-        (_, 127) => ", for its command was not found",
-        (_, 137) => ", killed: it did not end when told to, or the machine was out of memory",
-        (_, 139) => ", by an access to memory that is not there",
-        (_, 143) => ", because it was told to",
+    let meaning = match (state["reason"].as_str(), code) {
+        (Some("OOMKilled"), _) => " (it exceeded its memory limit)",
+        (_, 126) => " (its command cannot be executed)",
+        (_, 127) => " (its command was not found)",
+        (_, 137) => " (killed: it did not stop in time, or the machine was out of memory)",
+        (_, 139) => " (segmentation fault)",
+        (_, 143) => " (terminated on request)",
         _ => "",
     };
     let ago = state["finishedAt"].as_str();
     let ago = ago.and_then(|time| time.parse().ok()).zip(now);
     let ago = ago.map_or(String::new(), |(time, now)| {
-        format!(" {} ago", span(time, now))
+        format!(" {} ago", duration_text(time, now))
     });
     let message = state["message"]
         .as_str()
         .map(str::trim)
         .filter(|text| !text.is_empty());
     let message = message.map_or(String::new(), |text| format!(": {text}"));
-    format!("ended with code {code}{ago}{means}{message}")
+    format!("exited with code {code}{ago}{meaning}{message}")
 }
 
 fn logs(pod: &Value, container: &str, previous: bool) -> String {
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or("default");
     let previous = if previous { " --previous" } else { "" };
     let pod = name(pod);
-    format!("See what it printed: kubectl logs -n {namespace} {pod} -c {container}{previous}")
+    format!("Read its log: kubectl logs -n {namespace} {pod} -c {container}{previous}")
 }

@@ -1,77 +1,80 @@
-//! What keeps pods: their counts, by the rules of kstatus, and what ails those pods.
+//! Workloads: their counts, by the rules of kstatus, and the problems of their pods.
 
 use serde_json::Value;
 
-use super::{Judgement, ailing, count, pods_of};
-use crate::explain::{Facts, Verdict, said::Said};
+use super::{Assessment, assess_pods, count, pods_of};
+use crate::explain::{Facts, Verdict, conditions::ConditionSummary};
 
-pub(super) fn judge(facts: &Facts, object: &Value) -> Judgement {
-    let mut judgement = Judgement::new(&["Available", "ReplicaFailure"]);
+pub(super) fn assess(facts: &Facts, object: &Value) -> Assessment {
+    let mut assessment = Assessment::new(&["Available", "ReplicaFailure"]);
     if object["status"]["observedGeneration"].is_null() {
-        let why = "no controller has looked at it yet";
-        judgement.say(Verdict::OnItsWay, why);
-        judgement.advise("Wait a moment. If it stays so, no controller for this kind runs.");
-        return judgement;
+        let why = "no controller has observed it yet";
+        assessment.add_reason(Verdict::Progressing, why);
+        assessment
+            .add_advice("Wait a moment. If this persists, no controller for this kind is running.");
+        return assessment;
     }
     if object["spec"]["paused"] == true {
-        judgement.say(
-            Verdict::Well,
-            "its rollout is paused: changes wait until it goes on",
+        assessment.add_reason(
+            Verdict::Healthy,
+            "its rollout is paused: changes wait until it is resumed",
         );
     }
     let counts = Counts::of(&facts.kind, object);
-    let short = counts.short();
-    if !short.is_empty() {
-        cause(facts, object, counts.wanted, &mut judgement);
+    let shortfalls = counts.shortfalls();
+    if !shortfalls.is_empty() {
+        add_causes(facts, object, counts.wanted, &mut assessment);
     }
-    for why in short {
-        judgement.say(Verdict::OnItsWay, why);
+    for why in shortfalls {
+        assessment.add_reason(Verdict::Progressing, why);
     }
-    judgement
+    assessment
 }
 
-/// What keeps it from having its pods.
-fn cause(facts: &Facts, object: &Value, wanted: i64, judgement: &mut Judgement) {
-    let conditions = Said::of(object);
-    let refused = |said: &&Said| said.kind == "ReplicaFailure" && said.status == "True";
+/// Adds the reasons why it does not have its pods.
+fn add_causes(facts: &Facts, object: &Value, wanted: i64, assessment: &mut Assessment) {
+    let conditions = ConditionSummary::of(object);
+    let refused = |condition: &&ConditionSummary| {
+        condition.type_ == "ReplicaFailure" && condition.status == "True"
+    };
     if let Some(refused) = conditions.iter().find(refused) {
-        let why = format!("its pods cannot be made: {}", refused.message);
-        judgement.say(Verdict::Troubled, why);
+        let why = format!("its pods cannot be created: {}", refused.message);
+        assessment.add_reason(Verdict::Degraded, why);
     }
-    let unseen = ["ReplicaSet", "Pod"].into_iter().find(|kind| {
-        let between = *kind == "Pod" || facts.kind == "Deployment";
-        between && !facts.may_see(kind)
+    let unreadable = ["ReplicaSet", "Pod"].into_iter().find(|kind| {
+        let is_needed = *kind == "Pod" || facts.kind == "Deployment";
+        is_needed && !facts.can_read(kind)
     });
-    if let Some(unseen) = unseen {
-        let why = format!("what its pods do cannot be told: you may not read {unseen}s");
-        judgement.say(Verdict::OnItsWay, why);
-        judgement.advise("Ask for a role that may read them, such as view.");
+    if let Some(unreadable) = unreadable {
+        let why = format!("the state of its pods is unknown: you may not read {unreadable}s");
+        assessment.add_reason(Verdict::Progressing, why);
+        assessment.add_advice("Request a role that may read them, such as view.");
         return;
     }
-    let pods = pods_of(object, &facts.around);
-    let alive: Vec<_> = pods.into_iter().filter(|pod| is_meant(pod)).collect();
-    ailing(facts, &alive, judgement);
+    let pods = pods_of(object, &facts.related);
+    let alive: Vec<_> = pods.into_iter().filter(|pod| is_alive(pod)).collect();
+    assess_pods(facts, &alive, assessment);
     if alive.is_empty() && wanted > 0 {
-        judgement.say(Verdict::OnItsWay, "none of its pods is there");
+        assessment.add_reason(Verdict::Progressing, "none of its pods exists");
     }
 }
 
-/// Whether a pod counts: those on their way out are replaced.
-fn is_meant(pod: &Value) -> bool {
-    let over = matches!(
+/// Whether a pod is neither finished nor being deleted; others are replaced.
+fn is_alive(pod: &Value) -> bool {
+    let finished = matches!(
         pod["status"]["phase"].as_str(),
         Some("Succeeded" | "Failed")
     );
-    pod["metadata"]["deletionTimestamp"].is_null() && !over
+    pod["metadata"]["deletionTimestamp"].is_null() && !finished
 }
 
 struct Counts {
     wanted: i64,
-    there: i64,
-    /// Of the newest version; nothing for kinds that have only one.
+    existing: i64,
+    /// Pods of the newest revision; none for kinds without revisions.
     updated: Option<i64>,
     ready: i64,
-    /// Ready for as long as is asked for.
+    /// Pods that have been ready for `minReadySeconds`.
     available: i64,
 }
 
@@ -81,51 +84,47 @@ impl Counts {
         if kind == "DaemonSet" {
             return Self {
                 wanted: count("desiredNumberScheduled"),
-                there: count("currentNumberScheduled"),
+                existing: count("currentNumberScheduled"),
                 updated: Some(count("updatedNumberScheduled")),
                 ready: count("numberReady"),
                 available: count("numberAvailable"),
             };
         }
-        let has_versions = matches!(kind, "Deployment" | "StatefulSet");
+        let has_revisions = matches!(kind, "Deployment" | "StatefulSet");
         Self {
             wanted: object["spec"]["replicas"].as_i64().unwrap_or(1),
-            there: count("replicas"),
-            updated: (has_versions && !holds_back(object)).then(|| count("updatedReplicas")),
+            existing: count("replicas"),
+            updated: (has_revisions && !keeps_old_pods(object)).then(|| count("updatedReplicas")),
             ready: count("readyReplicas"),
             available: count("availableReplicas"),
         }
     }
 
-    /// What is not as it shall be.
-    fn short(&self) -> Vec<String> {
-        let mut short = Vec::new();
+    /// The counts that differ from the desired ones.
+    fn shortfalls(&self) -> Vec<String> {
+        let mut shortfalls = Vec::new();
         let wanted = self.wanted;
         if let Some(updated) = self.updated.filter(|updated| *updated < wanted) {
-            short.push(format!(
-                "{updated} of {wanted} pods are of the newest version"
-            ));
+            shortfalls.push(format!("{updated} of {wanted} pods are up to date"));
         }
-        if self.there > wanted {
-            short.push(format!(
-                "{} pods are there, and {wanted} shall be",
-                self.there
+        if self.existing > wanted {
+            shortfalls.push(format!(
+                "{} pods exist, and {wanted} are desired",
+                self.existing
             ));
         }
         if self.ready < wanted {
-            short.push(format!("{} of {wanted} pods are ready", self.ready));
+            shortfalls.push(format!("{} of {wanted} pods are ready", self.ready));
         } else if self.available < wanted {
             let available = self.available;
-            short.push(format!(
-                "{available} of {wanted} pods have been ready for long enough"
-            ));
+            shortfalls.push(format!("{available} of {wanted} pods are available"));
         }
-        short
+        shortfalls
     }
 }
 
-/// Whether old pods are meant to stay until somebody deletes them, or below a partition.
-fn holds_back(object: &Value) -> bool {
+/// Whether old pods stay on purpose: until a user deletes them, or below a partition.
+fn keeps_old_pods(object: &Value) -> bool {
     let strategy = &object["spec"]["updateStrategy"];
     let partition = &strategy["rollingUpdate"]["partition"];
     strategy["type"] == "OnDelete" || partition.as_i64().is_some_and(|from| from > 0)

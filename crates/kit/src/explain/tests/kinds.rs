@@ -1,13 +1,13 @@
-//! Kinds that every cluster has.
+//! The built-in kinds.
 
-mod roots;
+mod root_causes;
 
 use super::*;
 
-fn kind(kind: &str, object: Value, around: Vec<Value>) -> Explanation {
+fn kind(kind: &str, object: Value, related: Vec<Value>) -> Explanation {
     explain(&Facts {
         kind: kind.into(),
-        around: around.into(),
+        related: related.into(),
         ..facts(Some(object))
     })
 }
@@ -37,15 +37,15 @@ fn crashing(name: &str) -> Value {
     )
 }
 
-const CRASHING: &str = "the container main ends again and again (4 restarts): it ended with code 127 30s ago, for its command was not found";
+const CRASHING: &str = "the container main keeps crashing (4 restarts): it exited with code 127 30s ago (its command was not found)";
 
-fn well(name: &str) -> Value {
+fn healthy(name: &str) -> Value {
     pod(name, &json!({"ready": true, "state": {"running": {}}}))
 }
 
 #[test]
-fn a_pod_says_which_container_keeps_it_and_why() {
-    use Verdict::{OnItsWay, Troubled, Well};
+fn a_pod_names_the_container_with_a_problem() {
+    use Verdict::{Degraded, Healthy, Progressing};
     let waits = |reason: &str, message: &str| {
         pod(
             "a",
@@ -70,38 +70,38 @@ fn a_pod_says_which_container_keeps_it_and_why() {
     placed["spec"]["nodeName"] = "here".into();
     #[rustfmt::skip]
     let table = [
-        (well("a"), Well, ""),
-        (crashing("a"), Troubled, CRASHING),
-        (waits("ErrImagePull", "no such image"), Troubled, "the container main has no image shop:1: no such image"),
-        (waits("CreateContainerConfigError", "secret \"key\" not found"), Troubled, "the container main cannot be made: secret \"key\" not found"),
-        (waits("ErrImagePull", "image \"shop:1\" is not in the table"), Troubled, "the container main has no image: image \"shop:1\" is not in the table"),
-        (waits("ContainerCreating", "volume \"c\": secret \"key\" not found"), Troubled, "the container main cannot be made: volume \"c\": secret \"key\" not found"),
-        (waits("ContainerCreating", ""), OnItsWay, "the container main is being made ready"),
-        (waits("RunContainerError", ""), Troubled, "the container main cannot be started (RunContainerError): RunContainerError"),
-        (pod("a", &json!({"state": {"running": {}}})), OnItsWay, "the container main runs and is not ready"),
-        (ended("Failed", 3, "Error"), Troubled, "the container main ended with code 3"),
-        (ended("Failed", 137, "OOMKilled"), Troubled, "the container main ended with code 137, for it used more memory than its limit"),
-        (ended("Succeeded", 0, "Completed"), Well, "it ran to its end"),
-        (ended("Running", 0, "Completed"), Well, ""),
-        (unscheduled, Troubled, "no node takes it: 0/1 nodes have room"),
-        (nowhere, OnItsWay, "it waits for a scheduler to choose its node"),
-        (placed, OnItsWay, "the node here has not started its containers yet"),
+        (healthy("a"), Healthy, ""),
+        (crashing("a"), Degraded, CRASHING),
+        (waits("ErrImagePull", "no such image"), Degraded, "the image shop:1 of the container main cannot be pulled: no such image"),
+        (waits("CreateContainerConfigError", "secret \"key\" not found"), Degraded, "the container main cannot be created: secret \"key\" not found"),
+        (waits("ErrImagePull", "image \"shop:1\" is not in the table"), Degraded, "the image of the container main cannot be pulled: image \"shop:1\" is not in the table"),
+        (waits("ContainerCreating", "volume \"c\": secret \"key\" not found"), Degraded, "the container main cannot be created: volume \"c\": secret \"key\" not found"),
+        (waits("ContainerCreating", ""), Progressing, "the container main is being created"),
+        (waits("RunContainerError", ""), Degraded, "the container main cannot be started (RunContainerError): RunContainerError"),
+        (pod("a", &json!({"state": {"running": {}}})), Progressing, "the container main is running but not ready"),
+        (ended("Failed", 3, "Error"), Degraded, "the container main exited with code 3"),
+        (ended("Failed", 137, "OOMKilled"), Degraded, "the container main exited with code 137 (it exceeded its memory limit)"),
+        (ended("Succeeded", 0, "Completed"), Healthy, "it has completed"),
+        (ended("Running", 0, "Completed"), Healthy, ""),
+        (unscheduled, Degraded, "it cannot be scheduled: 0/1 nodes have room"),
+        (nowhere, Progressing, "it waits to be scheduled"),
+        (placed, Progressing, "the node here has not started its containers yet"),
     ];
     for (pod, verdict, why) in table {
-        let said = kind("Pod", pod.clone(), vec![]);
-        let first = said.why.first().map_or("", String::as_str);
-        assert_eq!((said.verdict, first), (verdict, why), "{pod:#}");
+        let explanation = kind("Pod", pod.clone(), vec![]);
+        let first = explanation.why.first().map_or("", String::as_str);
+        assert_eq!((explanation.verdict, first), (verdict, why), "{pod:#}");
     }
     let advice = kind("Pod", crashing("a"), vec![]).advice;
     assert_eq!(
         advice,
-        ["See what it printed: kubectl logs -n shop a -c main --previous"]
+        ["Read its log: kubectl logs -n shop a -c main --previous"]
     );
 }
 
 #[test]
-fn a_pod_that_no_node_takes_has_advice_for_each_cause() {
-    let (open, room) = ("kubectl uncordon", "Make room");
+fn a_pod_that_cannot_be_scheduled_gets_advice_for_each_cause() {
+    let (open, room) = ("kubectl uncordon", "Free resources");
     #[rustfmt::skip]
     let table: [(&str, &[&str]); 7] = [
         ("", &[room]),
@@ -136,7 +136,7 @@ fn set() -> Value {
 }
 
 #[test]
-fn a_deployment_says_what_ails_its_pods_those_alike_together() {
+fn a_deployment_groups_equal_problems_of_its_pods() {
     let status = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 1,
         "conditions": [condition("Available", "False", "too few")]});
     let mut foreign = crashing("other");
@@ -144,20 +144,20 @@ fn a_deployment_says_what_ails_its_pods_those_alike_together() {
     let mut later = crashing("c");
     later["status"]["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"] = NOW.into();
     later["status"]["containerStatuses"][0]["restartCount"] = 5.into();
-    let around = vec![set(), crashing("a"), well("b"), later, foreign];
-    let said = kind("Deployment", deployment(&status), around);
-    assert_eq!(said.verdict, Verdict::Troubled);
+    let around = vec![set(), crashing("a"), healthy("b"), later, foreign];
+    let explanation = kind("Deployment", deployment(&status), around);
+    assert_eq!(explanation.verdict, Verdict::Degraded);
     assert_eq!(
-        said.why,
+        explanation.why,
         [
-            format!("pod a (and 1 other likewise): {CRASHING}"),
+            format!("pod a (and 1 other): {CRASHING}"),
             "1 of 3 pods are ready".to_owned(),
         ]
     );
 }
 
 #[test]
-fn a_deployment_moves_as_its_counts_do() {
+fn the_verdict_of_a_deployment_follows_from_its_counts() {
     let counts = |updated: i64, there: i64, ready: i64, available: i64| {
         json!({"observedGeneration": 2, "updatedReplicas": updated, "replicas": there,
             "readyReplicas": ready, "availableReplicas": available})
@@ -166,43 +166,46 @@ fn a_deployment_moves_as_its_counts_do() {
     stuck["conditions"] = json!([condition("Progressing", "False", "deadline")]);
     #[rustfmt::skip]
     let table = [
-        (counts(3, 3, 3, 3), Verdict::Well, vec![]),
-        (counts(1, 4, 3, 3), Verdict::OnItsWay, vec!["1 of 3 pods are of the newest version", "4 pods are there, and 3 shall be"]),
-        (counts(3, 3, 3, 2), Verdict::OnItsWay, vec!["2 of 3 pods have been ready for long enough"]),
-        (json!({}), Verdict::OnItsWay, vec!["no controller has looked at it yet"]),
-        (stuck, Verdict::Troubled, vec!["1 of 3 pods are of the newest version", "Progressing is False (Because) for 4m: deadline"]),
+        (counts(3, 3, 3, 3), Verdict::Healthy, vec![]),
+        (counts(1, 4, 3, 3), Verdict::Progressing, vec!["1 of 3 pods are up to date", "4 pods exist, and 3 are desired"]),
+        (counts(3, 3, 3, 2), Verdict::Progressing, vec!["2 of 3 pods are available"]),
+        (json!({}), Verdict::Progressing, vec!["no controller has observed it yet"]),
+        (stuck, Verdict::Degraded, vec!["1 of 3 pods are up to date", "Progressing is False (Because) for 4m: deadline"]),
     ];
     for (status, verdict, why) in table {
-        let around = vec![set(), well("a")];
-        let said = kind("Deployment", deployment(&status), around);
-        let lines: Vec<_> = said.why.iter().map(String::as_str).collect();
-        assert_eq!((said.verdict, lines), (verdict, why), "{status}");
+        let around = vec![set(), healthy("a")];
+        let explanation = kind("Deployment", deployment(&status), around);
+        let lines: Vec<_> = explanation.why.iter().map(String::as_str).collect();
+        assert_eq!((explanation.verdict, lines), (verdict, why), "{status}");
     }
 }
 
 #[test]
-fn a_job_that_failed_says_so_with_its_pods() {
+fn a_failed_job_names_the_problems_of_its_pods() {
     let failed = json!({"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"});
     let mut pod = pod("a", &json!({"state": {"terminated": {"exitCode": 2}}}));
     pod["status"]["phase"] = "Failed".into();
     let job = json!({"metadata": {"uid": "set-1"}, "spec": {}, "status": {"conditions": [failed]}});
-    let said = kind("Job", job, vec![pod]);
-    assert_eq!(said.verdict, Verdict::Troubled);
+    let explanation = kind("Job", job, vec![pod]);
+    assert_eq!(explanation.verdict, Verdict::Degraded);
     assert_eq!(
-        said.why,
+        explanation.why,
         [
-            "pod a: the container main ended with code 2",
-            "it failed for good (BackoffLimitExceeded): too often",
+            "pod a: the container main exited with code 2",
+            "it failed (BackoffLimitExceeded): too often",
         ]
     );
     let running = json!({"metadata": {}, "spec": {"completions": 3}, "status": {"active": 1, "succeeded": 2}});
-    let said = kind("Job", running, vec![]);
-    assert_eq!(said.why, ["1 pod at work, 2 of 3 succeeded, 0 failed"]);
+    let explanation = kind("Job", running, vec![]);
+    assert_eq!(
+        explanation.why,
+        ["1 pod active, 2 of 3 succeeded, 0 failed"]
+    );
 }
 
 #[test]
-fn a_service_says_who_is_missing_behind_it() {
-    use Verdict::{OnItsWay, Troubled, Well};
+fn a_service_without_ready_endpoints_names_the_cause() {
+    use Verdict::{Degraded, Healthy, Progressing};
     let service =
         |spec: Value| json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": spec});
     let selects = || service(json!({"selector": {"app": "web"}}));
@@ -213,41 +216,41 @@ fn a_service_says_who_is_missing_behind_it() {
     };
     #[rustfmt::skip]
     let table = [
-        (selects(), vec![slice(true)], Well, ""),
-        (selects(), vec![], Troubled, "nobody answers behind it: no pod has the labels app=web"),
-        (selects(), vec![slice(false), crashing("a")], Troubled, "nobody answers behind it: of 1 pod with the labels app=web none is ready"),
-        (selects(), vec![well("a")], OnItsWay, "nobody answers behind it: of 1 pod with the labels app=web none is ready"),
-        (service(json!({})), vec![], Troubled, "it has no selector, and nobody has written endpoints for it"),
-        (service(json!({"type": "ExternalName"})), vec![], Well, ""),
-        (json!({"metadata": {"namespace": "default", "name": "kubernetes"}, "spec": {}}), vec![], Well, ""),
+        (selects(), vec![slice(true)], Healthy, ""),
+        (selects(), vec![], Degraded, "it has no ready endpoints: no pod has the labels app=web"),
+        (selects(), vec![slice(false), crashing("a")], Degraded, "it has no ready endpoints: of 1 pod with the labels app=web none is ready"),
+        (selects(), vec![healthy("a")], Progressing, "it has no ready endpoints: of 1 pod with the labels app=web none is ready"),
+        (service(json!({})), vec![], Degraded, "it has no selector and no endpoints"),
+        (service(json!({"type": "ExternalName"})), vec![], Healthy, ""),
+        (json!({"metadata": {"namespace": "default", "name": "kubernetes"}, "spec": {}}), vec![], Healthy, ""),
     ];
     for (service, around, verdict, why) in table {
-        let said = kind("Service", service.clone(), around);
-        let last = said.why.last().map_or("", String::as_str);
-        assert_eq!((said.verdict, last), (verdict, why), "{service}");
+        let explanation = kind("Service", service.clone(), around);
+        let last = explanation.why.last().map_or("", String::as_str);
+        assert_eq!((explanation.verdict, last), (verdict, why), "{service}");
     }
     let mut old = event("AddressNotServed", "2026-01-01T11:00:00Z", 1);
     old.message = Some("127.1.128.5:81 is not served".into());
-    let mut told = event("AddressNotServed", NOW, 1);
-    told.message = Some("127.1.128.5:80 is not served; use the node port 30080".into());
-    for (weight, verdict) in [("Warning", Troubled), ("Normal", Well)] {
-        told.type_ = Some(weight.into());
-        let said = explain(&Facts {
+    let mut reported = event("AddressNotServed", NOW, 1);
+    reported.message = Some("127.1.128.5:80 is not served; use the node port 30080".into());
+    for (severity, verdict) in [("Warning", Degraded), ("Normal", Healthy)] {
+        reported.type_ = Some(severity.into());
+        let explanation = explain(&Facts {
             kind: "Service".into(),
-            around: vec![slice(true)].into(),
-            events: vec![told.clone(), old.clone()],
+            related: vec![slice(true)].into(),
+            events: vec![reported.clone(), old.clone()],
             ..facts(Some(selects()))
         });
-        assert_eq!(said.verdict, verdict);
+        assert_eq!(explanation.verdict, verdict);
         assert_eq!(
-            said.why,
+            explanation.why,
             ["127.1.128.5:80 is not served; use the node port 30080"]
         );
     }
 }
 
 #[test]
-fn a_claim_says_what_it_waits_for() {
+fn a_claim_names_what_it_waits_for() {
     let claim = |class: Value| json!({"metadata": {}, "spec": {"storageClassName": class}, "status": {"phase": "Pending"}});
     let class = |mode: &str, default: &str| {
         json!({"kind": "StorageClass", "provisioner": "disks", "volumeBindingMode": mode,
@@ -257,15 +260,19 @@ fn a_claim_says_what_it_waits_for() {
     #[rustfmt::skip]
     let table = [
         (bound, vec![], ""),
-        (claim(Value::Null), vec![class("Immediate", "false")], "it names no class of storage, and none is the default"),
-        (claim(Value::Null), vec![class("Immediate", "true")], "it waits for disks to make its volume"),
-        (claim("slow".into()), vec![class("Immediate", "true")], "there is no class of storage slow"),
-        (claim("fast".into()), vec![class("WaitForFirstConsumer", "")], "its volume is made once a pod that uses it has a node"),
-        (claim("".into()), vec![], "it waits for a volume without a class that fits, and there is none"),
+        (claim(Value::Null), vec![class("Immediate", "false")], "it names no storage class, and there is no default"),
+        (claim(Value::Null), vec![class("Immediate", "true")], "it waits for disks to provision its volume"),
+        (claim("slow".into()), vec![class("Immediate", "true")], "there is no storage class slow"),
+        (claim("fast".into()), vec![class("WaitForFirstConsumer", "")], "its volume is provisioned once a pod that uses it is scheduled"),
+        (claim("".into()), vec![], "it waits for a matching volume without a storage class, and there is none"),
     ];
     for (claim, around, why) in table {
-        let said = kind("PersistentVolumeClaim", claim.clone(), around);
-        assert_eq!(said.why.first().map_or("", String::as_str), why, "{claim}");
+        let explanation = kind("PersistentVolumeClaim", claim.clone(), around);
+        assert_eq!(
+            explanation.why.first().map_or("", String::as_str),
+            why,
+            "{claim}"
+        );
     }
 }
 
@@ -274,13 +281,13 @@ fn an_operation_names_its_step() {
     let status =
         json!({"phase": "Running", "step": "pour", "progress": "1/3", "message": "not hot"});
     let object = serde_json::to_value(operation("tea", NOW, &status)).unwrap();
-    let said = kind("Operation", object, vec![]);
-    assert_eq!(said.verdict, Verdict::OnItsWay);
+    let explanation = kind("Operation", object, vec![]);
+    assert_eq!(explanation.verdict, Verdict::Progressing);
     assert_eq!(
-        said.why,
+        explanation.why,
         [
-            "it is at its step pour",
-            "the operation tea (roll out) goes on, 1/3 steps done: not hot"
+            "its current step is pour",
+            "the operation tea (roll out) is running, 1/3 steps done: not hot"
         ]
     );
 }

@@ -1,41 +1,41 @@
-//! Many candidates on one register, with clocks that disagree, pauses and answers that get lost:
-//! never do two of them believe that they may write.
+//! A model of several candidates and one Lease, with clocks that disagree, pauses and lost responses:
+//! at no time may two of them write.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A candidate with its own idea of time.
+/// A candidate with its own clock.
 #[derive(Debug, Clone)]
 struct Candidate {
     name: String,
-    /// Its clock goes at this many thousandths of the true pace, and began somewhere.
+    /// The speed of its clock in thousandths of true time, and its offset.
     pace: u64,
     began: u64,
-    sight: Option<Sight>,
+    observed: Option<ObservedLease>,
     held: Option<Duration>,
-    /// The write that is under way: what it says, the version it needs, and when it was begun.
-    in_flight: Option<(Record, Option<String>, Duration)>,
+    /// The write in flight: its content, the version it requires, and when it was started.
+    in_flight: Option<(LeaseRecord, Option<String>, Duration)>,
 }
 
-/// The Lease in the server.
+/// The Lease on the server.
 #[derive(Debug, Default)]
-struct Register {
-    record: Option<Record>,
+struct StoredLease {
+    record: Option<LeaseRecord>,
     version: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Happening {
+enum ModelEvent {
     /// True time passes, in milliseconds.
     Time(u64),
-    /// A candidate runs: looks at its clock and decides.
+    /// A candidate reads its clock and decides.
     Run(usize),
-    /// The write of a candidate reaches the server; the answer comes back or is lost.
+    /// The write of a candidate reaches the server; the response arrives or is lost.
     Arrive(usize, bool),
-    /// A candidate reads.
-    Look(usize),
-    /// A candidate forgets everything, as after a crash, and has its old name.
+    /// A candidate reads the Lease.
+    Read(usize),
+    /// A candidate loses its state, as after a crash, and keeps its name.
     Restart(usize),
 }
 
@@ -45,13 +45,13 @@ impl Candidate {
     }
 
     fn may_write(&self, truth: u64) -> bool {
-        let deadline = Timings::default().deadline;
+        let renew_deadline = LeaseTimings::default().renew_deadline;
         self.held
-            .is_some_and(|begun| self.now(truth) < begun + deadline)
+            .is_some_and(|begun| self.now(truth) < begun + renew_deadline)
     }
 
     fn run(&mut self, truth: u64) {
-        let (timings, now) = (Timings::default(), self.now(truth));
+        let (timings, now) = (LeaseTimings::default(), self.now(truth));
         if self.held.is_some() && !self.may_write(truth) {
             self.held = None;
         }
@@ -59,27 +59,35 @@ impl Candidate {
             return;
         }
         let wall = jiff::Timestamp::UNIX_EPOCH;
-        let last = self.sight.as_ref().map(|sight| &sight.record);
+        let last = self.observed.as_ref().map(|observed| &observed.record);
         let record = match (
-            decide(&self.name, &timings, self.sight.as_ref(), self.held, now),
+            decide(&self.name, &timings, self.observed.as_ref(), self.held, now),
             last,
         ) {
             (Decision::Wait(_), _) => return,
-            (Decision::Renew, Some(last)) => last.renewed(timings.duration, wall),
-            (_, Some(last)) => last.taken(&self.name, timings.duration, wall),
-            (_, None) => Record::first(&self.name, timings.duration, wall),
+            (Decision::Renew, Some(last)) => last.renewed(timings.lease_duration, wall),
+            (_, Some(last)) => last.taken_over(&self.name, timings.lease_duration, wall),
+            (_, None) => LeaseRecord::first(&self.name, timings.lease_duration, wall),
         };
-        let version = self.sight.as_ref().map(|sight| sight.version.clone());
+        let version = self
+            .observed
+            .as_ref()
+            .map(|observed| observed.version.clone());
         self.in_flight = Some((record, version, now));
     }
 
-    fn look(&mut self, register: &Register, truth: u64) {
+    fn read(&mut self, lease: &StoredLease, truth: u64) {
         let now = self.now(truth);
-        match &register.record {
-            None => (self.sight, self.held) = (None, None),
+        match &lease.record {
+            None => (self.observed, self.held) = (None, None),
             Some(record) => {
-                let version = register.version.to_string();
-                self.sight = Some(Sight::read(self.sight.take(), record.clone(), version, now));
+                let version = lease.version.to_string();
+                self.observed = Some(ObservedLease::read(
+                    self.observed.take(),
+                    record.clone(),
+                    version,
+                    now,
+                ));
                 if !record.is_held_by(&self.name) {
                     self.held = None;
                 }
@@ -87,21 +95,18 @@ impl Candidate {
         }
     }
 
-    fn arrive(&mut self, register: &mut Register, answered: bool, truth: u64) {
+    fn arrive(&mut self, lease: &mut StoredLease, answered: bool, truth: u64) {
         let Some((record, version, begun)) = self.in_flight.take() else {
             return;
         };
-        let current = register
-            .record
-            .as_ref()
-            .map(|_| register.version.to_string());
+        let current = lease.record.as_ref().map(|_| lease.version.to_string());
         let fits = version == current;
         if fits {
-            register.record = Some(record);
-            register.version += 1;
+            lease.record = Some(record);
+            lease.version += 1;
         }
         if answered {
-            self.look(register, truth);
+            self.read(lease, truth);
             if fits {
                 self.held = Some(begun);
             }
@@ -109,15 +114,15 @@ impl Candidate {
     }
 }
 
-fn happenings(candidates: usize) -> impl Strategy<Value = Vec<Happening>> {
-    let somebody = 0..candidates;
+fn events(candidates: usize) -> impl Strategy<Value = Vec<ModelEvent>> {
+    let candidate = 0..candidates;
     let one = prop_oneof![
-        4 => (0_u64..4_000).prop_map(Happening::Time),
-        1 => (4_000_u64..30_000).prop_map(Happening::Time),
-        6 => somebody.clone().prop_map(Happening::Run),
-        6 => (somebody.clone(), prop::bool::weighted(0.8)).prop_map(|(who, told)| Happening::Arrive(who, told)),
-        4 => somebody.clone().prop_map(Happening::Look),
-        1 => somebody.prop_map(Happening::Restart),
+        4 => (0_u64..4_000).prop_map(ModelEvent::Time),
+        1 => (4_000_u64..30_000).prop_map(ModelEvent::Time),
+        6 => candidate.clone().prop_map(ModelEvent::Run),
+        6 => (candidate.clone(), prop::bool::weighted(0.8)).prop_map(|(who, answered)| ModelEvent::Arrive(who, answered)),
+        4 => candidate.clone().prop_map(ModelEvent::Read),
+        1 => candidate.prop_map(ModelEvent::Restart),
     ];
     prop::collection::vec(one, 1..200)
 }
@@ -126,9 +131,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn two_never_write_at_once(
+    fn two_candidates_never_may_write_at_once(
         clocks in prop::collection::vec((900_u64..1_100, 0_u64..100_000), 2..5),
-        script in happenings(4),
+        script in events(4),
     ) {
         let mut candidates: Vec<_> = clocks
             .iter()
@@ -137,22 +142,22 @@ proptest! {
                 name: format!("c{index}"),
                 pace,
                 began,
-                sight: None,
+                observed: None,
                 held: None,
                 in_flight: None,
             })
             .collect();
-        let (mut register, mut truth) = (Register::default(), 0);
+        let (mut lease, mut truth) = (StoredLease::default(), 0);
         let count = candidates.len();
-        for happening in script {
-            match happening {
-                Happening::Time(passed) => truth += passed,
-                Happening::Run(who) => candidates[who % count].run(truth),
-                Happening::Look(who) => candidates[who % count].look(&register, truth),
-                Happening::Arrive(who, told) => candidates[who % count].arrive(&mut register, told, truth),
-                Happening::Restart(who) => {
+        for event in script {
+            match event {
+                ModelEvent::Time(passed) => truth += passed,
+                ModelEvent::Run(who) => candidates[who % count].run(truth),
+                ModelEvent::Read(who) => candidates[who % count].read(&lease, truth),
+                ModelEvent::Arrive(who, answered) => candidates[who % count].arrive(&mut lease, answered, truth),
+                ModelEvent::Restart(who) => {
                     let one = &mut candidates[who % count];
-                    (one.sight, one.held, one.in_flight) = (None, None, None);
+                    (one.observed, one.held, one.in_flight) = (None, None, None);
                 }
             }
             let writers: Vec<_> = candidates.iter().filter(|one| one.may_write(truth)).collect();

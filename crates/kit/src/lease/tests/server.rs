@@ -1,4 +1,4 @@
-//! The elector against a server.
+//! The elector with a server.
 
 use std::sync::{
     Arc,
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{clock::Clock, server::Server};
 
-pub(super) fn candidate(namespace: &str, identity: &str, timings: Timings) -> Options {
-    Options {
+pub(super) fn candidate(namespace: &str, identity: &str, timings: LeaseTimings) -> ElectionOptions {
+    ElectionOptions {
         namespace: namespace.into(),
         name: "neap".into(),
         identity: identity.into(),
@@ -23,17 +23,17 @@ pub(super) fn candidate(namespace: &str, identity: &str, timings: Timings) -> Op
     }
 }
 
-/// A candidate that stands for election.
-struct Stands {
+/// A running candidate.
+struct RunningCandidate {
     leadership: Leadership,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Stands {
+impl RunningCandidate {
     #[expect(clippy::disallowed_methods, reason = "a process of its own, in a test")]
-    fn up(server: &Server, name: &str) -> Self {
-        let options = candidate(server.namespace(), name, Timings::default());
+    fn start(server: &Server, name: &str) -> Self {
+        let options = candidate(server.namespace(), name, LeaseTimings::default());
         let (client, clock) = (server.client.clone(), Clock::system());
         let (elector, leadership) = Elector::new(client, options, clock).unwrap();
         let stop = CancellationToken::new();
@@ -52,11 +52,11 @@ impl Stands {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_two_leads_and_the_other_knows_who() {
+async fn one_of_two_leads_and_the_other_knows_the_leader() {
     let server = Server::open().await;
-    let mut first = Stands::up(&server, "first");
+    let mut first = RunningCandidate::start(&server, "first");
     assert_eq!(first.leadership.gained().await, Term(0));
-    let second = Stands::up(&server, "second");
+    let second = RunningCandidate::start(&server, "second");
     Clock::system().sleep(60 * SECOND).await;
     assert_eq!(first.leadership.check(), Ok(Term(0)));
     let holder = Some("first".to_owned());
@@ -64,12 +64,12 @@ async fn one_of_two_leads_and_the_other_knows_who() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_stops_is_followed_at_once() {
+async fn another_candidate_leads_at_once_after_the_leader_has_stopped() {
     let server = Server::open().await;
     let clock = Clock::system();
-    let mut leader = Stands::up(&server, "a");
+    let mut leader = RunningCandidate::start(&server, "a");
     leader.leadership.gained().await;
-    let mut follower = Stands::up(&server, "b");
+    let mut follower = RunningCandidate::start(&server, "b");
     clock.sleep(5 * SECOND).await;
     let stopped = clock.uptime();
     leader.stop().await;
@@ -78,25 +78,25 @@ async fn a_leader_that_stops_is_followed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_stops_writing_before_another_may() {
+async fn a_leader_that_cannot_renew_stops_writing_before_another_may_lead() {
     let server = Server::open().await;
     let clock = Clock::system();
-    let mut leader = Stands::up(&server, "a");
+    let mut leader = RunningCandidate::start(&server, "a");
     let term = leader.leadership.gained().await;
-    server.cut();
+    server.disconnect();
     let cut = clock.uptime();
     leader.leadership.lost(term).await;
-    assert!(clock.uptime().saturating_sub(cut) <= Timings::default().deadline);
+    assert!(clock.uptime().saturating_sub(cut) <= LeaseTimings::default().renew_deadline);
     assert!(leader.leadership.check().is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_deleted_is_made_again_and_terms_go_on() {
+async fn a_deleted_lease_is_created_again_and_the_count_of_terms_continues() {
     let server = Server::open().await;
     let leases: Api<Lease> = Api::default_namespaced(server.client.clone());
-    let mut leader = Stands::up(&server, "a");
+    let mut leader = RunningCandidate::start(&server, "a");
     leader.leadership.gained().await;
-    let mut follower = Stands::up(&server, "b");
+    let mut follower = RunningCandidate::start(&server, "b");
     let clock = Clock::system();
     clock.sleep(5 * SECOND).await;
     let delete = async || {
@@ -108,7 +108,7 @@ async fn a_lease_that_was_deleted_is_made_again_and_terms_go_on() {
     assert_eq!(
         leader.leadership.gained().await,
         Term(1),
-        "whoever led goes on"
+        "the leader leads again"
     );
     assert!(follower.leadership.check().is_err());
     leader.task.abort();
@@ -116,17 +116,17 @@ async fn a_lease_that_was_deleted_is_made_again_and_terms_go_on() {
     let gone = clock.uptime();
     assert_eq!(follower.leadership.gained().await, Term(2));
     let waited = clock.uptime().saturating_sub(gone);
-    let duration = Timings::default().duration;
+    let lease_duration = LeaseTimings::default().lease_duration;
     assert!(
-        waited + 4 * SECOND > duration,
-        "the one that is gone might have written until then: {waited:?}"
+        waited + 4 * SECOND > lease_duration,
+        "the previous leader might have written until then: {waited:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_is_not_asked_without_end() {
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = asked.clone();
+async fn a_server_that_refuses_is_not_flooded_with_requests() {
+    let requests = Arc::new(AtomicU32::new(0));
+    let count = requests.clone();
     let refuses = tower::service_fn(move |_: Request<Body>| {
         let so_far = count.fetch_add(1, Ordering::Relaxed);
         async move {
@@ -139,11 +139,14 @@ async fn a_server_that_refuses_is_not_asked_without_end() {
         }
     });
     let (client, clock) = (kube::Client::new(refuses, "default"), Clock::system());
-    let options = candidate("default", "a", Timings::default());
+    let options = candidate("default", "a", LeaseTimings::default());
     let (elector, leadership) = Elector::new(client, options, clock).unwrap();
-    let standing = Box::pin(elector.run(CancellationToken::new()));
-    assert!(clock.within(60 * SECOND, standing).await.is_none());
+    let state = Box::pin(elector.run(CancellationToken::new()));
+    assert!(clock.within(60 * SECOND, state).await.is_none());
     assert!(leadership.check().is_err());
-    let asked = asked.load(Ordering::Relaxed);
-    assert!((10..200).contains(&asked), "{asked} requests in a minute");
+    let requests = requests.load(Ordering::Relaxed);
+    assert!(
+        (10..200).contains(&requests),
+        "{requests} requests in a minute"
+    );
 }

@@ -6,52 +6,51 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{super::listener::answer, *};
-use crate::{controller::Options as Settings, key::Key};
+use super::{super::listener::respond, *};
+use crate::{controller::ControllerOptions, key::Key};
 
-async fn asked(health: &Health, path: &str) -> (u16, String) {
-    let answer = answer(health, &Method::GET, path);
-    let status = answer.status().as_u16();
-    let body = answer.into_body().frame().await.unwrap().unwrap();
+async fn get(health: &Health, path: &str) -> (u16, String) {
+    let response = respond(health, &Method::GET, path);
+    let status = response.status().as_u16();
+    let body = response.into_body().frame().await.unwrap().unwrap();
     let text = body.into_data().unwrap().to_vec();
     (status, String::from_utf8(text).unwrap())
 }
 
 #[tokio::test(start_paused = true)]
-async fn probes_are_answered_in_words() {
+async fn probes_are_answered_with_a_status_and_a_reason() {
     let bench = bench();
     let health = bench.manager.health();
-    assert_eq!(asked(&health, "/healthz").await, (200, "ok\n".into()));
-    let (status, text) = asked(&health, "/readyz").await;
-    assert_eq!(
-        (status, &*text),
-        (503, "the services have not been started\n")
-    );
-    assert_eq!(asked(&health, "/metrics").await.0, 200);
-    let (status, text) = asked(&health, "/").await;
+    assert_eq!(get(&health, "/healthz").await, (200, "ok\n".into()));
+    let (status, text) = get(&health, "/readyz").await;
+    assert_eq!((status, &*text), (503, "the components have not started\n"));
+    assert_eq!(get(&health, "/metrics").await.0, 200);
+    let (status, text) = get(&health, "/").await;
     assert!(status == 404 && text.contains("/readyz"), "{status} {text}");
-    let refused = answer(&health, &Method::POST, "/healthz");
+    let refused = respond(&health, &Method::POST, "/healthz");
     assert_eq!(refused.status().as_u16(), 405);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_state_shows_services_watches_queues_and_who_leads() {
+async fn the_debug_state_shows_components_watches_queues_and_leadership() {
     let mut bench = bench();
-    bench.site.all::<ConfigMap>().unwrap();
-    let queue = bench.site.controller::<Key>(Settings::new("sorter"));
-    queue.trigger().changed(Key::new("shop", "cart"));
+    bench.context.cache::<ConfigMap>().unwrap();
+    let queue = bench
+        .context
+        .controller::<Key>(ControllerOptions::new("sorter"));
+    queue.enqueuer().enqueue(Key::new("shop", "cart"));
     bench.manager.add(obedient("roof", &Arc::default()));
-    let (_, text) = asked(&bench.manager.health(), "/debug/state.json").await;
+    let (_, text) = get(&bench.manager.health(), "/debug/state.json").await;
     let state: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
-        state["services"],
+        state["components"],
         json!([{"name": "roof", "state": "waiting", "forSeconds": 0}])
     );
     assert_eq!(
         state["watches"],
         json!([{
             "address": "/api/v1/configmaps", "labels": null, "fields": null,
-            "synced": false, "objects": 0, "unreadable": [],
+            "synced": false, "objects": 0, "undecodable": [],
         }])
     );
     let none = json!({"count": 0, "keys": []});
@@ -67,31 +66,35 @@ async fn the_state_shows_services_watches_queues_and_who_leads() {
 }
 
 #[tokio::test]
-async fn the_listener_answers_over_a_socket_until_all_else_has_ended() {
+async fn the_listener_serves_until_all_other_components_have_ended() {
     let mut bench = bench();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let (stop, gate) = (CancellationToken::new(), CancellationToken::new());
     let waits = gate.clone();
-    let slow = Service::new("slow", |_| async move { waits.cancelled().await });
+    let slow = Component::new("slow", |_| async move { waits.cancelled().await });
     bench.manager.add(slow);
     let health = bench.manager.health();
     bench.manager.add(listener(socket, health));
-    let asking = async {
-        assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+    let script = async {
+        assert!(
+            request(address, "/readyz")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
         stop.cancel();
         tokio::task::yield_now().await;
-        let answer = ask(address, "/readyz").await;
+        let answer = request(address, "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
         assert!(answer.ends_with("the process is stopping\n"), "{answer}");
         gate.cancel();
     };
-    let (ended, ()) = tokio::join!(bench.manager.run(stop.clone()), asking);
+    let (ended, ()) = tokio::join!(bench.manager.run(stop.clone()), script);
     assert_eq!(ended, Ok(()));
 }
 
 #[tokio::test]
-async fn the_listener_stops_though_all_places_are_taken() {
+async fn the_listener_stops_while_all_connections_are_in_use() {
     let mut bench = bench();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -102,7 +105,7 @@ async fn the_listener_stops_though_all_places_are_taken() {
         let mut held = Vec::new();
         for _ in 0..64 {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            // An answer tells that it was let in; it stays.
+            // A response shows that the connection was accepted; it stays open.
             let request = "GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n";
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut first = [0; 8];
@@ -116,7 +119,7 @@ async fn the_listener_stops_though_all_places_are_taken() {
     assert_eq!(ended, Ok(()));
 }
 
-async fn ask(address: std::net::SocketAddr, path: &str) -> String {
+async fn request(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

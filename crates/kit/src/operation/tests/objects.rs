@@ -1,4 +1,4 @@
-//! Operations in a server, by the definition that users install.
+//! Operations on a server, with the definition that users install.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    apply::{self, Hand, Witness, Write},
+    apply::{self, Write, WriteObserver, Writer},
     key::Key,
     lease::Leadership,
     server::Server,
 };
 
-struct Bench {
+struct OperationBench {
     server: Server,
     id: String,
     clock: Clock,
-    hand: Hand,
-    made: Arc<Made>,
+    writer: Writer,
+    created: Arc<CreatedObjects>,
 }
 
-/// Counts objects that were really made.
+/// Records the objects that were created.
 #[derive(Debug, Default)]
-struct Made(Mutex<Vec<String>>);
+struct CreatedObjects(Mutex<Vec<String>>);
 
-impl Witness for Made {
-    fn saw<'a>(
+impl WriteObserver for CreatedObjects {
+    fn on_write<'a>(
         &'a self,
         write: &'a Write,
         outcome: Result<(), &'a apply::Error>,
@@ -42,33 +42,36 @@ impl Witness for Made {
     }
 }
 
-impl Bench {
+impl OperationBench {
     async fn new() -> Self {
         let server = Server::open().await;
         server.install(&Operation::crd()).await;
         let client = server.client.clone();
-        let (clock, made) = (virtual_clock(), Arc::new(Made::default()));
-        let hand = Hand::new(client, "test", Leadership::alone(clock), clock);
+        let (clock, created) = (virtual_clock(), Arc::new(CreatedObjects::default()));
+        let writer = Writer::new(client, "test", Leadership::without_election(clock), clock);
         let target = Target {
             kind: "Cup".into(),
             name: "blue".into(),
             ..Target::default()
         };
         let key = Key::new(server.namespace(), "tea");
-        let tea = Operation::planned(&key, &script(), target);
-        let id = Objects::new(hand.clone(), clock).add(&tea).await.unwrap();
+        let tea = Operation::planned(&key, &step_list(), target);
+        let id = OperationObjects::new(writer.clone(), clock)
+            .add(&tea)
+            .await
+            .unwrap();
         assert_eq!(id, key.to_string());
         Self {
             server,
             id,
             clock,
-            hand: hand.witnessed_by(made.clone()),
-            made,
+            writer: writer.with_write_observer(created.clone()),
+            created,
         }
     }
 
-    fn journal(&self) -> Objects {
-        Objects::new(self.hand.clone(), self.clock)
+    fn journal(&self) -> OperationObjects {
+        OperationObjects::new(self.writer.clone(), self.clock)
     }
 
     fn operations(&self) -> Api<Operation> {
@@ -80,7 +83,7 @@ impl Bench {
         operation.status.unwrap_or_default()
     }
 
-    /// The status once it tells of a wait.
+    /// Waits until a step waits, and returns the status.
     async fn waiting(&self) -> OperationStatus {
         loop {
             let status = self.status().await;
@@ -94,49 +97,52 @@ impl Bench {
 
     fn runner<'a, J, W>(
         &'a self,
-        script: &'a Script,
+        step_list: &'a StepList,
         journal: &'a J,
-        work: &'a W,
+        handler: &'a W,
     ) -> Runner<'a, J, W> {
         let (id, clock) = (&*self.id, self.clock);
         Runner {
             id,
-            script,
+            step_list,
             journal,
-            work,
+            handler,
             clock,
         }
     }
 }
 
-/// Each step makes an object of its name.
-struct Making<'a>(&'a Bench);
+/// A handler whose steps each create an object of their name.
+struct CreatingHandler<'a>(&'a OperationBench);
 
-impl Work for Making<'_> {
-    async fn attempt(&self, task: &Task) -> Result<Progress, Failure> {
-        let (namespace, name) = (self.0.server.namespace(), &task.step);
+impl StepHandler for CreatingHandler<'_> {
+    async fn attempt(&self, attempt: &StepAttempt) -> Result<Progress, Failure> {
+        let (namespace, name) = (self.0.server.namespace(), &attempt.step);
         let metadata = json!({"namespace": namespace, "name": name, "labels": {"of": "tea"}});
         let map: ConfigMap = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-        match self.0.hand.create(&map).await {
+        match self.0.writer.create(&map).await {
             Ok(_) => Ok(Progress::Done),
             Err(error) => Err(Failure {
                 cause: Cause::new(error.to_string()),
-                may_pass: true,
+                retryable: true,
             }),
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_tells_its_story_in_its_status() {
-    let bench = Bench::new().await;
-    let (script, journal) = (script(), bench.journal());
-    let work = Told::to(
+async fn the_status_shows_the_progress_of_an_operation() {
+    let bench = OperationBench::new().await;
+    let (step_list, journal) = (step_list(), bench.journal());
+    let handler = ScriptedHandler::new(
         bench.clock,
-        &[("boil", Answer::NotYet), ("pour", Answer::Hopeless)],
+        &[
+            ("boil", ScriptedAnswer::NotYet),
+            ("pour", ScriptedAnswer::FailedPermanently),
+        ],
     );
-    let runner = bench.runner(&script, &journal, &work);
-    let looking = async {
+    let runner = bench.runner(&step_list, &journal, &handler);
+    let script = async {
         let waiting = bench.clock.within(30 * SECOND, bench.waiting()).await;
         let status = waiting.unwrap();
         assert_eq!(
@@ -150,7 +156,7 @@ async fn an_operation_tells_its_story_in_its_status() {
         );
     };
     let stop = CancellationToken::new();
-    let (ended, ()) = tokio::join!(runner.run(&stop), looking);
+    let (ended, ()) = tokio::join!(runner.run(&stop), script);
     assert_eq!(ended.unwrap(), Some(failed("pour", "no water")));
     let status = bench.status().await;
     assert_eq!(
@@ -179,25 +185,32 @@ async fn an_operation_tells_its_story_in_its_status() {
     assert_eq!(
         again,
         Some(failed("pour", "no water")),
-        "what has ended stays"
+        "a finished operation does not change"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_that_is_gone_between_any_two_writes_is_followed_by_another() {
-    let script = script();
+async fn another_runner_continues_after_a_crash_at_any_write() {
+    let step_list = step_list();
     for crash in 0..7 {
         for after in [false, true] {
-            let bench = Bench::new().await;
-            let (inner, work) = (bench.journal(), Making(&bench));
-            let journal = Crashing::at(crash, after, &inner);
+            let bench = OperationBench::new().await;
+            let (inner, handler) = (bench.journal(), CreatingHandler(&bench));
+            let journal = CrashingJournal::at(crash, after, &inner);
             let stop = CancellationToken::new();
-            let first = bench.runner(&script, &journal, &work);
-            journal.breaks_off(first.run(&stop)).await;
+            let first = bench.runner(&step_list, &journal, &handler);
+            journal.run_until_crash(first.run(&stop)).await;
             let fresh = bench.journal();
-            let second = bench.runner(&script, &fresh, &work);
-            assert_eq!(second.run(&stop).await.unwrap(), Some(Outcome::Succeeded));
-            assert_eq!(*bench.made.0.lock(), ["fill", "boil", "pour"], "each once");
+            let second = bench.runner(&step_list, &fresh, &handler);
+            assert_eq!(
+                second.run(&stop).await.unwrap(),
+                Some(OperationOutcome::Succeeded)
+            );
+            assert_eq!(
+                *bench.created.0.lock(),
+                ["fill", "boil", "pour"],
+                "each once"
+            );
             let maps: Api<ConfigMap> = Api::default_namespaced(bench.server.client.clone());
             let all = maps
                 .list(&ListParams::default().labels("of=tea"))
@@ -210,11 +223,11 @@ async fn a_runner_that_is_gone_between_any_two_writes_is_followed_by_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_of_the_spec_cancels_it() {
-    let bench = Bench::new().await;
-    let (script, journal) = (script(), bench.journal());
-    let work = Told::to(bench.clock, &vec![("boil", Answer::NotYet); 9]);
-    let runner = bench.runner(&script, &journal, &work);
+async fn setting_cancel_in_the_spec_cancels_the_operation() {
+    let bench = OperationBench::new().await;
+    let (step_list, journal) = (step_list(), bench.journal());
+    let handler = ScriptedHandler::new(bench.clock, &vec![("boil", ScriptedAnswer::NotYet); 9]);
+    let runner = bench.runner(&step_list, &journal, &handler);
     let cancel = async {
         bench.clock.sleep(SECOND * 5 / 2).await;
         let patch = json!({"spec": {"cancel": true, "cancelReason": "no longer thirsty"}});
@@ -229,17 +242,20 @@ async fn a_field_of_the_spec_cancels_it() {
         message: "no longer thirsty".into(),
     };
     let step = Some("boil".to_owned());
-    assert_eq!(ended.unwrap(), Some(Outcome::Cancelled { step, cause }));
+    assert_eq!(
+        ended.unwrap(),
+        Some(OperationOutcome::Cancelled { step, cause })
+    );
     let status = bench.status().await;
     assert_eq!(status.phase, Phase::Cancelled);
-    assert!(!work.log.lock().iter().any(|line| line.ends_with("pour")));
+    assert!(!handler.log.lock().iter().any(|line| line.ends_with("pour")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_runners_do_not_overwrite_each_other() {
-    let bench = Bench::new().await;
+async fn two_runners_do_not_overwrite_each_others_timeline() {
+    let bench = OperationBench::new().await;
     let (one, other) = (bench.journal(), bench.journal());
-    let Kept {
+    let StoredTimeline {
         mut timeline,
         version: seen,
         identity,
@@ -247,8 +263,8 @@ async fn two_runners_do_not_overwrite_each_other() {
     let same = other.load(&bench.id).await.unwrap();
     assert_eq!(same.identity, identity);
     let uid = bench.operations().get("tea").await.unwrap().metadata.uid;
-    assert_eq!(Some(identity), uid, "one made anew is another");
-    timeline.begin(0, &script().steps[0], bench.clock.now());
+    assert_eq!(Some(identity), uid, "a new operation has a new identity");
+    timeline.begin(0, &step_list().steps[0], bench.clock.now());
     one.save(&bench.id, &timeline, &seen).await.unwrap();
     let refused = other
         .save(&bench.id, &Timeline::default(), &same.version)
@@ -265,7 +281,7 @@ async fn two_runners_do_not_overwrite_each_other() {
 }
 
 #[test]
-fn the_definition_is_as_users_know_it() {
+fn the_custom_resource_definition_matches_the_snapshot() {
     let text = serde_saphyr::to_string(&Operation::crd()).unwrap();
     insta::assert_snapshot!(text);
 }

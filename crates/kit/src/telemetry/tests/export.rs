@@ -1,5 +1,5 @@
-//! Traces and errors really leave the process. Variables and subscribers belong to a whole process,
-//! so the one that sends is this program once more, told to run a single test.
+//! Traces and errors are sent to real sockets. Variables and subscribers belong to a whole process, so
+//! the sender is a second instance of this program that runs a single test.
 
 use std::{
     io::{BufRead, BufReader, Write as _},
@@ -10,7 +10,7 @@ use std::{
 use super::*;
 
 #[test]
-#[ignore = "run by the others in a process of its own"]
+#[ignore = "run by the other tests in a process of its own"]
 fn work_that_is_traced_and_fails() {
     let exports = subscribe("tester", Format::Text, "info").unwrap();
     let span = tracing::info_span!("work");
@@ -22,12 +22,12 @@ fn work_that_is_traced_and_fails() {
     drop(exports);
 }
 
-/// A trace that somebody else began.
+/// A trace that another process started.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// The first line and the body of the request that comes when `variable` has this address, and a port
-/// of ours.
-fn asked(variable: &str, before: &str, after: &str) -> (String, Vec<u8>) {
+/// The first line and the body of the request that is sent when `variable` has an address of this
+/// test: `before`, host and port, `after`.
+fn request_sent(variable: &str, before: &str, after: &str) -> (String, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -36,7 +36,7 @@ fn asked(variable: &str, before: &str, after: &str) -> (String, Vec<u8>) {
         .env(variable, format!("http://{before}{address}{after}"))
         .spawn()
         .unwrap();
-    // Whoever sends nothing must not keep us waiting.
+    // A sender that sends nothing must not block the test.
     let sender = std::thread::spawn(move || {
         let ended = child.wait().unwrap();
         let _ = TcpStream::connect(address);
@@ -54,15 +54,15 @@ fn asked(variable: &str, before: &str, after: &str) -> (String, Vec<u8>) {
     (line, body)
 }
 
-/// As long as the head says, or until there is no more.
+/// Reads the body, as long as the head says.
 fn body(reader: &mut impl BufRead) -> Vec<u8> {
     let mut length = None;
     loop {
         let mut line = String::new();
         let read = reader.read_line(&mut line).unwrap_or(0);
         let line = line.trim_end().to_ascii_lowercase();
-        if let Some(said) = line.strip_prefix("content-length:") {
-            length = said.trim().parse().ok();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().ok();
         }
         if read == 0 || line.is_empty() {
             break;
@@ -75,18 +75,18 @@ fn body(reader: &mut impl BufRead) -> Vec<u8> {
 
 #[test]
 #[cfg(feature = "otlp")]
-fn traces_go_to_the_collector_that_is_named() {
-    let (line, body) = asked("OTEL_EXPORTER_OTLP_ENDPOINT", "", "");
+fn traces_are_sent_to_the_configured_collector() {
+    let (line, body) = request_sent("OTEL_EXPORTER_OTLP_ENDPOINT", "", "");
     assert!(line.starts_with("POST /v1/traces"), "{line}");
     let digits = |at: usize| u8::from_str_radix(&TRACE[at..at + 2], 16).unwrap();
     let trace: Vec<_> = (0..TRACE.len()).step_by(2).map(digits).collect();
     let found = body.windows(trace.len()).any(|part| part == trace);
-    assert!(found, "it goes on with the trace of whoever asked");
+    assert!(found, "it continues the trace of the request");
 }
 
 #[test]
 #[cfg(feature = "sentry")]
-fn errors_go_to_the_address_that_is_given() {
-    let (line, _) = asked("SENTRY_DSN", "key@", "/1");
+fn errors_are_sent_to_the_configured_address() {
+    let (line, _) = request_sent("SENTRY_DSN", "key@", "/1");
     assert!(line.starts_with("POST /api/1/envelope/"), "{line}");
 }

@@ -1,111 +1,111 @@
-//! What the other commands of `neap` may refuse or fail with.
+//! Errors of the other commands of `neap`.
 
-use super::super::{Class, Code, Entry, Retry};
+use super::super::{CatalogueEntry, Class, Code, Retry};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
+pub(super) const ENTRIES: &[CatalogueEntry] = &[
+    CatalogueEntry {
         code: Code("NT-CLI-0001"),
-        title: "nobody takes the output",
-        cause: "Standard output is closed or cannot be written: a pipe whose reader ended, or a full disk.",
-        remedy: "See where the output goes.",
+        title: "the output cannot be written",
+        cause: "Standard output is closed or cannot be written: the reader of a pipe has ended, or the disk is full.",
+        remedy: "Check where the output goes.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0002"),
-        title: "no cluster is named",
-        cause: "There is no kubeconfig, it cannot be read, or it has no such context.",
-        remedy: "Name one with --kubeconfig or KUBECONFIG, and a context of it with --context; `neap up` says where its own is.",
+        title: "no cluster is configured",
+        cause: "There is no kubeconfig, it cannot be read, or it does not have the context.",
+        remedy: "Set --kubeconfig or KUBECONFIG, and --context for one of its contexts; `neap up` prints the path of its own kubeconfig.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0003"),
         title: "the server cannot be reached",
-        cause: "Nobody answers at the address that the kubeconfig names, or not in time: the server is stopped, moved, or something between is in the way.",
-        remedy: "Start it, or take the kubeconfig that belongs to the server that runs. `neap check` says more.",
+        cause: "The server at the address in the kubeconfig does not respond: it is stopped, has moved, or the network is in the way.",
+        remedy: "Start the server, or use the kubeconfig of the server that is running. `neap check` gives details.",
         class: Class::WaitingOnSomeone,
         retry: Retry::WithBackoff,
         http: 503,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0004"),
-        title: "the server does not know you",
-        cause: "The credentials of the kubeconfig are not, or no longer, those that the server takes; a `neap up` without a data folder has new ones at each start.",
-        remedy: "Take the kubeconfig that belongs to the server that runs, or sign in again.",
+        title: "the server does not accept the credentials",
+        cause: "The credentials in the kubeconfig are not, or no longer, valid for the server; a `neap up` without a data folder has new ones at each start.",
+        remedy: "Use the kubeconfig of the server that is running, or sign in again.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 401,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0005"),
-        title: "the server does not allow it",
-        cause: "Whoever the kubeconfig is for may not read what the command needs.",
-        remedy: "Ask for a role that may read it, such as view, or use another context.",
+        title: "the server denies access",
+        cause: "The user of the kubeconfig may not read what the command needs.",
+        remedy: "Request a role that may read it, such as view, or use another context.",
         class: Class::WaitingOnSomeone,
         retry: Retry::Never,
         http: 403,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0006"),
-        title: "the server does not answer as it should",
-        cause: "The server answered with an error of its own, or with what is no answer of a Kubernetes API; the message has it.",
-        remedy: "See what the server's log says at that time, and try again.",
+        title: "the server returned an unexpected response",
+        cause: "The server returned an internal error, or something that is not a response of a Kubernetes API; the message contains it.",
+        remedy: "Check the log of the server at that time, and try again.",
         class: Class::PlatformRetrying,
         retry: Retry::WithBackoff,
         http: 502,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0007"),
-        title: "there is no such kind",
-        cause: "Neither a kind, a plural nor a short name that the server serves is spelled like that.",
-        remedy: "See the kinds that there are with kubectl api-resources. A kind of an extension is there once its definition is installed.",
+        title: "the kind does not exist",
+        cause: "The server has no kind, plural or short name of that spelling.",
+        remedy: "List the kinds with kubectl api-resources. A custom kind exists once its CustomResourceDefinition is installed.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0008"),
-        title: "there is no such object",
+        title: "the object does not exist",
         cause: "No object of that kind has this name in this namespace.",
-        remedy: "See whether name, namespace and kind are spelled as they should be; -n names another namespace.",
+        remedy: "Check the spelling of name, namespace and kind; -n sets the namespace.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0009"),
-        title: "there is no such code",
+        title: "the code does not exist",
         cause: "The code is not in the catalogue of this version.",
-        remedy: "Take one of the codes that are named, or the neap that printed it.",
+        remedy: "Use one of the suggested codes, or the neap that printed the code.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0010"),
         title: "a check failed",
-        cause: "Something on this machine or in the cluster is not as it should be; each line says what, and what to do.",
-        remedy: "Do what the lines say, and check again.",
+        cause: "Something on this machine or in the cluster needs attention; each line names the problem and the remedy.",
+        remedy: "Follow the remedies, and run the check again.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0011"),
-        title: "there is no audit file",
-        cause: "No server has noted anything there: it runs without a data folder, or the path is another.",
-        remedy: "Name the folder that `neap up --data` has, or the file itself with --file.",
+        title: "the audit file does not exist",
+        cause: "No server has written an audit there: it runs without a data folder, or the path is wrong.",
+        remedy: "Set --data to the folder of `neap up --data`, or --file to the file itself.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-CLI-0012"),
-        title: "a program of the examples cannot go on",
-        cause: "The address that it listens on is taken, or does not belong to this machine, or its output is closed.",
+        title: "an example program cannot continue",
+        cause: "The address that it listens on is in use or does not belong to this machine, or its output is closed.",
         remedy: "Give each pod its own address as POD_IP, as examples/web does, and a port of 1024 or above.",
         class: Class::UserFixable,
         retry: Retry::Never,

@@ -1,123 +1,132 @@
-//! What the operator and the resolvers of sleeping services may refuse or fail with.
+//! Errors of the operator and the resolvers of services that may sleep.
 
-use super::super::{Class, Code, Entry, Retry};
+use super::super::{CatalogueEntry, Class, Code, Retry};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
+pub(super) const ENTRIES: &[CatalogueEntry] = &[
+    CatalogueEntry {
         code: Code("NT-IDLE-0001"),
-        title: "a variable is not set",
-        cause: "The operator and the resolvers of sleeping services are told by variables where they are, and one that is needed is absent or empty.",
-        remedy: "Set the variable that is named in the Deployment; the manifests in deploy/idle set all of them.",
+        title: "an environment variable is not set",
+        cause: "The operator and the resolvers are configured by environment variables, and a required one is missing or empty.",
+        remedy: "Set the named variable in the Deployment; the manifests in deploy/idle set all of them.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0002"),
-        title: "a variable or flag cannot be meant so",
-        cause: "A variable or flag of the operator or the resolvers has a value that cannot be read.",
-        remedy: "Set it to what the message says. Nothing was started, and services stay as they are.",
+        title: "an environment variable or flag is not valid",
+        cause: "An environment variable or flag of the operator or the resolvers has a value that cannot be parsed.",
+        remedy: "Set it as the message says. Nothing was started, and services stay as they are.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0003"),
-        title: "there is no such flag",
-        cause: "The operator was started with a flag that it does not know.",
+        title: "a flag does not exist",
+        cause: "The operator was started with a flag that it does not have.",
         remedy: "Correct or remove the flag in the arguments of the Deployment.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0004"),
-        title: "a port of the operator or a resolver is taken",
+        title: "a port of the operator or a resolver is in use",
         cause: "Another process listens on an address that the operator or a resolver needs.",
-        remedy: "End the other process, give this one another port, or an address of its own with ELASTI_LISTEN_ADDRESS.",
+        remedy: "Stop the other process, set another port, or an address with ELASTI_LISTEN_ADDRESS.",
         class: Class::UserFixable,
         retry: Retry::WithBackoff,
         http: 409,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0005"),
-        title: "the operator or a resolver cannot be put together",
-        cause: "What it is made of does not fit: timings of an election, or watches that ended before they began.",
-        remedy: "This is a defect: please report it with the log. Services stay as they are.",
+        title: "the operator or a resolver cannot be set up",
+        cause: "Its parts do not fit together: the timings of the election are not valid, or the watches stopped before they started.",
+        remedy: "This is a bug: please report it with the log. Services stay as they are.",
         class: Class::PlatformBug,
         retry: Retry::WithBackoff,
         http: 500,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0006"),
-        title: "nothing can sleep in this cluster",
-        cause: "The server does not know the kind ElastiService: nobody has installed what puts services to sleep.",
-        remedy: "Install deploy/idle in the cluster, or try it in `neap up`, which has it.",
+        title: "services cannot sleep in this cluster",
+        cause: "The server does not have the kind ElastiService: the operator is not installed.",
+        remedy: "Install deploy/idle in the cluster, or try it in `neap up`, which includes it.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0007"),
-        title: "there is no such ElastiService",
+        title: "the ElastiService does not exist",
         cause: "No ElastiService has that name in the namespace.",
-        remedy: "List all of them with `neap idle list -A`, and name the namespace with -n.",
+        remedy: "List all of them with `neap idle list -A`, and set the namespace with -n.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 404,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0008"),
         title: "an ElastiService cannot be changed",
-        cause: "The server refused a note on the object, or its deletion, or did not answer.",
-        remedy: "See what the reason says: a right that is missing, or a server that is away.",
+        cause: "The server refused an annotation or the deletion of the object, or did not respond.",
+        remedy: "Check the reason: a missing permission, or a server that cannot be reached.",
         class: Class::UserFixable,
         retry: Retry::WithBackoff,
         http: 403,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0009"),
-        title: "a service did not get there in time",
-        cause: "A service was to wake, to sleep or to be restored, and had not within the time that was given. It goes on meanwhile.",
-        remedy: "`neap explain elastiservice/NAME` says what it waits for, and `neap check idle` whether operator and resolvers are well.",
+        title: "a service did not reach the state in time",
+        cause: "A service did not wake, fall asleep or get restored within the given time. The operation continues in the background.",
+        remedy: "`neap explain elastiservice/NAME` names what it waits for, and `neap check idle` reports the health of operator and resolvers.",
         class: Class::WaitingOnSomeone,
         retry: Retry::WithBackoff,
         http: 504,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0010"),
-        title: "it is not clear which service is meant",
-        cause: "A name was given together with -A: a name means an object of one namespace.",
-        remedy: "Name the namespace with -n, or ask for --all.",
+        title: "the service is ambiguous",
+        cause: "A name was given together with -A, but a name refers to an object of one namespace.",
+        remedy: "Set the namespace with -n, or use --all.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0011"),
         title: "an uninstall was not confirmed",
-        cause: "`neap idle uninstall` deletes every ElastiService, and does so only if told with --yes.",
-        remedy: "Look at what it says it would do, and say --yes.",
+        cause: "`neap idle uninstall` deletes every ElastiService, and requires --yes.",
+        remedy: "Read what it would do, and run it with --yes.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0012"),
-        title: "a service cannot be kept awake until then",
-        cause: "`neap idle keep-awake` was given a time that is over already, or one that ends after the last moment that can be written down.",
-        remedy: "Name a time to come; `--off` lets it sleep again. Delete the ElastiService of what is never to sleep.",
+        title: "a service cannot be kept awake until that time",
+        cause: "`neap idle keep-awake` was given a time in the past, or one that ends after the latest time that can be stored.",
+        remedy: "Use a time in the future; `--off` lets the service sleep again. To keep a service awake for good, delete its ElastiService.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,
     },
-    Entry {
+    CatalogueEntry {
         code: Code("NT-IDLE-0013"),
-        title: "numbers cannot be shown over TLS",
-        cause: "The operator was started with --metrics-secure and could not make a certificate for itself.",
+        title: "metrics cannot be served over TLS",
+        cause: "The operator was started with --metrics-secure and could not create a certificate.",
         remedy: "Start it without --metrics-secure, and report this with the log. Services stay as they are.",
         class: Class::PlatformBug,
         retry: Retry::WithBackoff,
         http: 500,
+    },
+    CatalogueEntry {
+        code: Code("NT-IDLE-0014"),
+        title: "the next decision about a service cannot be shown",
+        cause: "`neap idle plan` reads the same objects as the operator, in all namespaces, and some of them could not be read.",
+        remedy: "Use an account that may list Services, EndpointSlices, HorizontalPodAutoscalers, Deployments, StatefulSets and Namespaces.",
+        class: Class::UserFixable,
+        retry: Retry::WithBackoff,
+        http: 403,
     },
 ];

@@ -1,8 +1,8 @@
-//! Private folders of servers that were killed, and so could not remove them.
+//! Removes private folders of servers that were killed.
 //!
-//! A private folder holds a file that its server has locked; the system drops the lock with the
-//! process. The invariant: nothing is removed but a folder that this user owns, that was made here
-//! and whose server is gone.
+//! A private folder contains a file that its server has locked; the operating system releases the lock
+//! when the process ends. Invariant: a folder is removed only if this user owns it, `neap up` created it
+//! and its server has ended.
 
 use std::{
     fs::{self, DirEntry, File},
@@ -11,18 +11,19 @@ use std::{
     path::Path,
 };
 
+use neap_world::folder;
 use rustix::process::geteuid;
 
-/// What private folders are called, up to where they differ.
+/// Name prefix of private folders.
 pub(super) const PREFIX: &str = "neap-";
-/// In private folders alone: a data folder may be called anything.
+/// Lock file of private folders. Data folders have none, whatever their name.
 const LOCK: &str = "private.lock";
-/// In data folders alone.
-const DATA: &str = "neap.lock";
+/// Lock file of data folders.
+const DATA_LOCK: &str = "neap.lock";
 
-/// Says that a private folder is in use, as long as the file is open.
+/// Marks a private folder as in use for as long as the returned file is open.
 pub(super) fn lock(folder: &Path) -> io::Result<File> {
-    // Locked before it gets its name: whoever finds an unlocked one finds a dead server.
+    // Locked before it gets its final name, so that an unlocked file means a server that has ended.
     let unready = folder.join("private.new");
     let file = File::options()
         .create_new(true)
@@ -34,50 +35,50 @@ pub(super) fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes what killed servers left in the folder for temporary files.
+/// Removes the private folders of killed servers in `temporary`.
 pub(in crate::up) fn remove_all(temporary: &Path) {
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
-    for entry in entries.filter(ours) {
+    for entry in entries.filter(is_private_folder) {
         let path = entry.path();
         match remove(&path) {
             Ok(true) => {
                 let path = path.display();
-                tracing::info!(%path, "removed what a killed neap up left");
+                tracing::info!(%path, "removed the private folder of a killed neap up");
             }
             Ok(false) => {}
             Err(error) => {
                 let path = path.display();
-                tracing::warn!(%path, %error, "what a killed neap up left cannot be removed");
+                tracing::warn!(%path, %error, "cannot remove the private folder of a killed neap up");
             }
         }
     }
 }
 
-/// Whether it looks like a private folder of this user. A link to one does not.
-fn ours(entry: &DirEntry) -> bool {
+/// Whether the entry looks like a private folder of this user. Symbolic links do not.
+fn is_private_folder(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let named = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
     let owned = |it: fs::Metadata| it.is_dir() && it.uid() == geteuid().as_raw();
     named && entry.metadata().is_ok_and(owned)
 }
 
-/// Removes the folder if its server is gone; says whether it was.
+/// Removes the folder if its server has ended; returns whether it was removed.
 fn remove(folder: &Path) -> io::Result<bool> {
     let lock = folder.join(LOCK);
     let Ok(file) = File::open(&lock) else {
         return Ok(false);
     };
-    if file.try_lock().is_err() || folder.join(DATA).exists() {
+    if file.try_lock().is_err() || folder.join(DATA_LOCK).exists() {
         return Ok(false);
     }
-    // The lock goes last: if this is killed too, the next one goes on.
+    // The lock file is removed last, so that the next start can finish if this process is killed.
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.path() == lock {
             continue;
         }
         if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
+            folder::remove(&entry.path())?;
         } else {
             fs::remove_file(entry.path())?;
         }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_server_left_goes_and_what_a_live_one_has_stays() {
+    fn folders_of_ended_servers_are_removed_and_those_in_use_stay() {
         let parent = tempfile::tempdir().unwrap();
         let dead = folder(parent.path(), "neap-dead");
         drop(lock(&dead).unwrap());
@@ -116,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_touched() {
+    fn other_folders_are_not_removed() {
         let parent = tempfile::tempdir().unwrap();
         let users = folder(parent.path(), "neap-notes");
         let data = folder(parent.path(), "neap-data");
-        fs::write(data.join(DATA), "1").unwrap();
+        fs::write(data.join(DATA_LOCK), "1").unwrap();
         drop(lock(&data).unwrap());
         let elsewhere = folder(parent.path(), "other");
         drop(lock(&elsewhere).unwrap());

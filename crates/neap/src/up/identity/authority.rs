@@ -1,6 +1,6 @@
-//! Certificates with their keys: making, signing, storing and reading them.
+//! Creates, signs and parses certificates with their keys.
 //!
-//! Pure but for the randomness of keys: times are handed in, files are somebody else's.
+//! Pure except for the randomness of keys: the time is a parameter, and `files` reads and writes files.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -12,36 +12,36 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use x509_parser::{extensions::GeneralName, prelude::X509Certificate};
 
-use super::{LONG, SHORT};
+use super::{CA_VALIDITY, SERVING_VALIDITY};
 
-/// The admin's name and group, as they stand in the client certificate.
+/// The admin's name and group in the client certificate.
 pub(super) const ADMIN: (&str, &str) = ("admin", "system:masters");
 
-/// Clocks of two machines differ; a certificate is valid from a little before it was made.
+/// A certificate is valid from this long before its creation, because clocks of machines differ.
 const SKEW: Duration = Duration::from_hours(1);
 const KEY_BEGINS: &str = "-----BEGIN PRIVATE KEY-----";
 
-/// Why a certificate cannot be made or read.
+/// Why a certificate cannot be created or parsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("no certificate followed by a private key in it")]
+    #[error("it contains no certificate followed by a private key")]
     NoPair,
-    #[error("not readable as PEM")]
+    #[error("invalid PEM")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    #[error("not readable as an X.509 certificate: {0}")]
+    #[error("invalid X.509 certificate: {0}")]
     Unreadable(String),
-    #[error("the certificate library refuses it")]
+    #[error("the certificate library rejects it")]
     Library(#[from] rcgen::Error),
 }
 
 /// A certificate and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct CertificateWithKey {
     certificate: String,
     key: String,
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 pub(super) struct Subject<'a> {
     name: &'a str,
     group: Option<&'a str>,
@@ -54,30 +54,30 @@ impl<'a> Subject<'a> {
     /// The server under these names and addresses.
     pub(super) fn server(hosts: &'a [String]) -> Self {
         Self {
-            // Another name than the authority's: OpenSSL takes a certificate whose subject is its
-            // issuer for one that signed itself.
+            // Not the name of the authority: OpenSSL takes a certificate whose subject equals its
+            // issuer for a self-signed one.
             name: "neap-server",
             group: None,
             usage: ExtendedKeyUsagePurpose::ServerAuth,
             hosts,
-            validity: SHORT,
+            validity: SERVING_VALIDITY,
         }
     }
 
-    /// The user who may do everything.
+    /// The admin, a member of system:masters.
     pub(super) fn admin() -> Self {
         Self {
             name: ADMIN.0,
             group: Some(ADMIN.1),
             usage: ExtendedKeyUsagePurpose::ClientAuth,
             hosts: &[],
-            validity: LONG,
+            validity: CA_VALIDITY,
         }
     }
 }
 
-/// A new authority.
-pub(super) fn create(now: Timestamp, validity: Duration) -> Result<Pair, Error> {
+/// Creates an authority.
+pub(super) fn create(now: Timestamp, validity: Duration) -> Result<CertificateWithKey, Error> {
     let mut params = valid(CertificateParams::default(), now, now + validity);
     params.distinguished_name.push(DnType::CommonName, "neap");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -87,16 +87,16 @@ pub(super) fn create(now: Timestamp, validity: Duration) -> Result<Pair, Error> 
     ];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
-    Ok(Pair::new(&certificate, &key))
+    Ok(CertificateWithKey::new(&certificate, &key))
 }
 
-/// A new private key, PEM.
+/// Creates a private key, PEM.
 pub(super) fn signing_key() -> Result<String, Error> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
 
 fn valid(mut params: CertificateParams, from: Timestamp, to: Timestamp) -> CertificateParams {
-    // The library dates certificates with the types of another crate; it re-exports only this.
+    // rcgen uses the date types of the crate time, and re-exports only this function.
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let date = |time: Timestamp| {
         epoch + Duration::from_secs(u64::try_from(time.as_second()).unwrap_or_default())
@@ -106,7 +106,7 @@ fn valid(mut params: CertificateParams, from: Timestamp, to: Timestamp) -> Certi
     params
 }
 
-impl Pair {
+impl CertificateWithKey {
     fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> Self {
         Self {
             certificate: certificate.pem(),
@@ -114,7 +114,7 @@ impl Pair {
         }
     }
 
-    /// Reads what [`Pair::to_pem`] wrote.
+    /// Parses the output of [`CertificateWithKey::to_pem`].
     pub(super) fn from_pem(text: &str) -> Result<Self, Error> {
         let begins = text.find(KEY_BEGINS).ok_or(Error::NoPair)?;
         let (certificate, key) = text.split_at(begins);
@@ -123,11 +123,11 @@ impl Pair {
             key: key.to_owned(),
         };
         pair.key_der()?;
-        pair.ends()?;
+        pair.expires_at()?;
         Ok(pair)
     }
 
-    /// Certificate, then key, as one text.
+    /// The certificate followed by the key.
     pub(super) fn to_pem(&self) -> String {
         format!("{}{}", self.certificate, self.key)
     }
@@ -150,33 +150,33 @@ impl Pair {
         Ok(PrivateKeyDer::from_pem_slice(self.key.as_bytes())?)
     }
 
-    /// When the certificate ceases to be valid.
-    pub(super) fn ends(&self) -> Result<Timestamp, Error> {
+    /// When the certificate expires.
+    pub(super) fn expires_at(&self) -> Result<Timestamp, Error> {
         self.read(|certificate| {
             let seconds = certificate.validity().not_after.timestamp();
             Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
         })
     }
 
-    /// Whether the certificate holds all of these names and addresses, and can be told from that of
-    /// its authority.
-    pub(super) fn holds(&self, names: &[String]) -> Result<bool, Error> {
+    /// Whether the certificate covers all of these names and addresses, and its subject differs from its
+    /// issuer.
+    pub(super) fn covers(&self, names: &[String]) -> Result<bool, Error> {
         self.read(|certificate| {
-            let held = alternative_names(certificate);
-            let told_apart = certificate.subject() != certificate.issuer();
-            told_apart && names.iter().all(|name| held.contains(name))
+            let covered = alternative_names(certificate);
+            let distinct = certificate.subject() != certificate.issuer();
+            distinct && names.iter().all(|name| covered.contains(name))
         })
     }
 
-    fn read<T>(&self, look: impl FnOnce(&X509Certificate<'_>) -> T) -> Result<T, Error> {
-        read(&self.certificate_der()?, look)
+    fn read<T>(&self, inspect: impl FnOnce(&X509Certificate<'_>) -> T) -> Result<T, Error> {
+        read(&self.certificate_der()?, inspect)
     }
 
-    /// A new certificate signed by this one, which must be an authority.
+    /// Issues a certificate signed by this one, which must be an authority.
     pub(super) fn issue(&self, subject: &Subject<'_>, now: Timestamp) -> Result<Self, Error> {
-        // A certificate that outlives its authority is of no use.
-        let ends = self.ends()?.min(now + subject.validity);
-        let mut params = valid(CertificateParams::new(subject.hosts)?, now, ends);
+        // A certificate cannot outlive its authority.
+        let expires_at = self.expires_at()?.min(now + subject.validity);
+        let mut params = valid(CertificateParams::new(subject.hosts)?, now, expires_at);
         let name = &mut params.distinguished_name;
         name.push(DnType::CommonName, subject.name);
         if let Some(group) = subject.group {
@@ -192,14 +192,14 @@ impl Pair {
     }
 }
 
-/// Takes a look into a certificate.
+/// Parses a certificate and applies `inspect` to it.
 fn read<T>(
     certificate: &CertificateDer<'_>,
-    look: impl FnOnce(&X509Certificate<'_>) -> T,
+    inspect: impl FnOnce(&X509Certificate<'_>) -> T,
 ) -> Result<T, Error> {
     let parsed = x509_parser::parse_x509_certificate(certificate);
     let (_rest, certificate) = parsed.map_err(|error| Error::Unreadable(error.to_string()))?;
-    Ok(look(&certificate))
+    Ok(inspect(&certificate))
 }
 
 fn alternative_names(certificate: &X509Certificate<'_>) -> Vec<String> {

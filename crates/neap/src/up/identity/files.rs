@@ -1,4 +1,4 @@
-//! The credentials on disk: found, made where missing, renewed where they end soon.
+//! The credentials on disk: loaded, created if missing, and renewed if they expire soon.
 
 use std::{
     io,
@@ -11,23 +11,23 @@ use neap_pocket::{environment::Environment, identity::SigningKey};
 
 use super::{
     super::private,
-    Error, Identity, LONG, Origin, RENEW_BEFORE,
-    authority::{self, Pair, Subject},
+    CA_VALIDITY, Error, Identity, Origin, RENEW_BEFORE,
+    authority::{self, CertificateWithKey, Subject},
 };
 
-/// The files of an identity, at one moment.
-pub(super) struct Files<'a> {
-    /// None if nothing is kept: then nothing is found and nothing written.
+/// The files of an identity, at one point in time.
+pub(super) struct IdentityFiles<'a> {
+    /// `None` if nothing is stored; then nothing is read or written.
     folder: Option<&'a Path>,
     now: Timestamp,
 }
 
-impl<'a> Files<'a> {
+impl<'a> IdentityFiles<'a> {
     pub(super) fn at(folder: Option<&'a Path>, now: Timestamp) -> Self {
         Self { folder, now }
     }
 
-    /// Finds what is there, and makes the rest.
+    /// Loads the existing credentials and creates the rest.
     pub(super) fn identity(
         &self,
         names: &[String],
@@ -37,7 +37,7 @@ impl<'a> Files<'a> {
             private::create_folder(folder).map_err(|source| self.error("", source))?;
         }
         match self.load("ca.pem")? {
-            Some(authority) if self.lasts(&authority)? => {
+            Some(authority) if self.is_fresh(&authority)? => {
                 self.complete(authority, names, environment)
             }
             _ => self.create(names, environment),
@@ -45,7 +45,7 @@ impl<'a> Files<'a> {
     }
 
     fn create(&self, names: &[String], environment: &Environment) -> Result<Identity, Error> {
-        let authority = authority::create(self.now, LONG)?;
+        let authority = authority::create(self.now, CA_VALIDITY)?;
         let serving = self.issue(&authority, "serving.pem", &Subject::server(names))?;
         let admin = self.issue(&authority, "admin.pem", &Subject::admin())?;
         let (token, _) = self.token(environment)?;
@@ -58,22 +58,22 @@ impl<'a> Files<'a> {
             admin,
             token,
             signing_key,
-            origin: Origin::Made,
+            origin: Origin::Created,
         })
     }
 
     fn complete(
         &self,
-        authority: Pair,
+        authority: CertificateWithKey,
         names: &[String],
         environment: &Environment,
     ) -> Result<Identity, Error> {
-        let mut origin = Origin::Found;
-        let mut found_or_issued = |file, subject: &Subject, names: &[String]| {
+        let mut origin = Origin::Loaded;
+        let mut load_or_issue = |file, subject: &Subject, names: &[String]| {
             if let Some(pair) = self.load(file)?
-                && self.lasts(&pair)?
+                && self.is_fresh(&pair)?
                 && pair
-                    .holds(names)
+                    .covers(names)
                     .map_err(|source| self.damaged(file, source))?
             {
                 return Ok::<_, Error>(pair);
@@ -81,10 +81,10 @@ impl<'a> Files<'a> {
             origin = Origin::Renewed;
             self.issue(&authority, file, subject)
         };
-        let serving = found_or_issued("serving.pem", &Subject::server(names), names)?;
-        let admin = found_or_issued("admin.pem", &Subject::admin(), &[])?;
-        let (token, kept) = self.token(environment)?;
-        if !kept {
+        let serving = load_or_issue("serving.pem", &Subject::server(names), names)?;
+        let admin = load_or_issue("admin.pem", &Subject::admin(), &[])?;
+        let (token, loaded) = self.token(environment)?;
+        if !loaded {
             origin = Origin::NewToken;
         }
         let signing_key = self.signing_key()?;
@@ -98,13 +98,18 @@ impl<'a> Files<'a> {
         })
     }
 
-    fn issue(&self, authority: &Pair, file: &str, subject: &Subject) -> Result<Pair, Error> {
+    fn issue(
+        &self,
+        authority: &CertificateWithKey,
+        file: &str,
+        subject: &Subject,
+    ) -> Result<CertificateWithKey, Error> {
         let pair = authority.issue(subject, self.now)?;
         self.write(file, &pair.to_pem())?;
         Ok(pair)
     }
 
-    /// The token, and whether it was there before.
+    /// The token, and whether it was loaded.
     fn token(&self, environment: &Environment) -> Result<(String, bool), Error> {
         if let Some(token) = self.read("token")?.map(|text| text.trim().to_owned())
             && !token.is_empty()
@@ -124,9 +129,9 @@ impl<'a> Files<'a> {
         let text = if let Some(text) = self.read(FILE)? {
             text
         } else {
-            let made = authority::signing_key()?;
-            self.write(FILE, &made)?;
-            made
+            let key = authority::signing_key()?;
+            self.write(FILE, &key)?;
+            key
         };
         SigningKey::from_pem(&text).map_err(|source| Error::DamagedKey {
             path: self.path(FILE).unwrap_or_default(),
@@ -134,14 +139,16 @@ impl<'a> Files<'a> {
         })
     }
 
-    fn load(&self, file: &str) -> Result<Option<Pair>, Error> {
+    fn load(&self, file: &str) -> Result<Option<CertificateWithKey>, Error> {
         let text = self.read(file)?;
-        text.map(|text| Pair::from_pem(&text).map_err(|source| self.damaged(file, source)))
-            .transpose()
+        text.map(|text| {
+            CertificateWithKey::from_pem(&text).map_err(|source| self.damaged(file, source))
+        })
+        .transpose()
     }
 
-    fn lasts(&self, pair: &Pair) -> Result<bool, Error> {
-        Ok(pair.ends()?
+    fn is_fresh(&self, pair: &CertificateWithKey) -> Result<bool, Error> {
+        Ok(pair.expires_at()?
             > self
                 .now
                 .saturating_add(RENEW_BEFORE)

@@ -1,8 +1,8 @@
-//! How the server speaks TLS, and what it asks of client certificates.
+//! The TLS configuration of the server, and its treatment of client certificates.
 //!
-//! A client certificate is asked for, never demanded, and a strange one does not break the
-//! handshake: its holder proves possession of the key here, and whose it is is decided per
-//! request, where the answer to a stranger is 401.
+//! A client certificate is optional, and one of an unknown authority does not fail the handshake. The
+//! handshake only proves possession of the key; the authenticator decides per request whether the
+//! certificate is trusted, and an untrusted one gets 401.
 
 use std::sync::Arc;
 
@@ -16,26 +16,29 @@ use rustls::{
     },
 };
 
-use super::authority::{self, Pair};
+use super::authority::{self, CertificateWithKey};
 
-/// Why the certificates cannot be used.
+/// Why the certificates cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("a certificate or key is not readable")]
+    #[error("a certificate or key is invalid")]
     Unreadable(#[from] authority::Error),
-    #[error("certificate and key do not fit")]
+    #[error("certificate and key do not match")]
     Refused(#[from] rustls::Error),
-    #[error("the authority is refused")]
+    #[error("the authority is invalid")]
     Authority(#[from] VerifierBuilderError),
 }
 
-/// Serves with `serving`, over HTTP/2 or HTTP/1.1, and asks for certificates of `clients`.
-pub(super) fn server(clients: RootCertStore, serving: &Pair) -> Result<Arc<ServerConfig>, Error> {
-    // Clients look at the names of these authorities to choose what they show.
+/// Serves with `serving`, over HTTP/2 or HTTP/1.1, and requests certificates of `clients`.
+pub(super) fn server(
+    clients: RootCertStore,
+    serving: &CertificateWithKey,
+) -> Result<Arc<ServerConfig>, Error> {
+    // Clients choose their certificate by the names of these authorities.
     let verifier = WebPkiClientVerifier::builder(Arc::new(clients))
         .allow_unauthenticated()
         .build()?;
-    let verifier = AskOnly(verifier);
+    let verifier = DeferredTrust(verifier);
     let mut config = ServerConfig::builder()
         .with_client_cert_verifier(Arc::new(verifier))
         .with_single_cert(vec![serving.certificate_der()?], serving.key_der()?)?;
@@ -43,11 +46,11 @@ pub(super) fn server(clients: RootCertStore, serving: &Pair) -> Result<Arc<Serve
     Ok(Arc::new(config))
 }
 
-/// Leaves the question of trust to the authenticator.
+/// Accepts any certificate and leaves the decision on trust to the authenticator.
 #[derive(Debug)]
-struct AskOnly(Arc<dyn ClientCertVerifier>);
+struct DeferredTrust(Arc<dyn ClientCertVerifier>);
 
-impl ClientCertVerifier for AskOnly {
+impl ClientCertVerifier for DeferredTrust {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

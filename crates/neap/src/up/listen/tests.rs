@@ -8,7 +8,7 @@ fn listen(host: &str, port: u16) -> Listen {
 }
 
 #[test]
-fn addresses_are_read_as_people_write_them() {
+fn listen_addresses_are_parsed() {
     for (text, expected) in [
         ("127.0.0.1:6443", listen("127.0.0.1", 6443)),
         ("127.0.0.1:0", listen("127.0.0.1", 0)),
@@ -25,7 +25,7 @@ fn addresses_are_read_as_people_write_them() {
 }
 
 #[test]
-fn nonsense_is_refused_with_the_reason() {
+fn invalid_addresses_are_refused_with_the_reason() {
     for (text, expected) in [
         ("", ParseError::NoHost),
         (":6443", ParseError::NoHost),
@@ -42,14 +42,14 @@ fn nonsense_is_refused_with_the_reason() {
 }
 
 #[test]
-fn writing_and_reading_agree() {
+fn display_and_parsing_agree() {
     for text in ["127.0.0.1:6443", "[::1]:0", "localhost:1"] {
         assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
     }
 }
 
 #[test]
-fn url_of_every_address_is_loopback() {
+fn url_of_a_wildcard_address_is_loopback() {
     for (host, local, url) in [
         ("0.0.0.0", "0.0.0.0:1", "https://127.0.0.1:1"),
         ("::", "[::]:1", "https://[::1]:1"),
@@ -65,7 +65,7 @@ fn url_of_every_address_is_loopback() {
 }
 
 #[test]
-fn certificate_holds_the_named_host_but_no_wildcard() {
+fn certificate_covers_the_host_but_no_wildcard() {
     let names = |host: &str, local: &str| {
         Address {
             host: host.into(),

@@ -1,12 +1,12 @@
 use serde_json::{Value, json};
 
 use crate::access::{
-    CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Rule,
-    bootstrap::{First, first, is_misled, restored},
+    CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PolicyRule, ROLE_BINDINGS, ROLES,
+    bootstrap::{BootstrapObject, first, refers_elsewhere, restored},
     rules_of,
 };
 
-fn find(bucket: &str, name: &str) -> First {
+fn find(bucket: &str, name: &str) -> BootstrapObject {
     let mut all = first().into_iter();
     all.find(|first| first.bucket == bucket && first.name() == name)
         .unwrap()
@@ -30,7 +30,8 @@ fn a_server_has_as_many_as_the_real_one() {
 fn those_that_gather_have_gathered_from_those_that_gather_too() {
     let rules = |name| rules_of(&find(CLUSTER_ROLES, name).gathered.unwrap());
     let (view, edit, admin) = (rules("view"), rules("edit"), rules("admin"));
-    let within = |small: &[Rule], large: &[Rule]| small.iter().all(|rule| large.contains(rule));
+    let within =
+        |small: &[PolicyRule], large: &[PolicyRule]| small.iter().all(|rule| large.contains(rule));
     assert!(!view.is_empty() && within(&view, &edit) && within(&edit, &admin));
     assert!(view.len() < edit.len() && edit.len() < admin.len());
 }
@@ -74,7 +75,7 @@ fn subjects_come_back_and_another_role_is_noticed() {
     stored["subjects"] = json!([{"kind": "User", "name": "added"}]);
     let rich = restored(&stored, &wanted).unwrap();
     assert_eq!(rich["subjects"].as_array().unwrap().len(), 2);
-    assert!(!is_misled(&stored, &wanted));
+    assert!(!refers_elsewhere(&stored, &wanted));
     stored["roleRef"]["name"] = json!("cluster-admin");
-    assert!(is_misled(&stored, &wanted));
+    assert!(refers_elsewhere(&stored, &wanted));
 }

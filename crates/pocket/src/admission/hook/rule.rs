@@ -2,26 +2,26 @@
 
 use serde_json::Value;
 
-use crate::admission::{Ask, Place};
+use crate::admission::{GroupVersionResource, WriteAttributes};
 
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct WebhookRule {
     operations: Vec<String>,
     groups: Vec<String>,
     versions: Vec<String>,
-    /// Resource and subresource; an entry without a slash means no subresource.
+    /// Resource and subresource; an entry without a slash has no subresource.
     resources: Vec<(String, String)>,
-    scope: Scope,
+    scope: RuleScope,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum RuleScope {
     Any,
     Cluster,
     Namespaced,
 }
 
-impl Rule {
+impl WebhookRule {
     pub(super) fn read(rule: &Value) -> Self {
         let texts = |key: &str| -> Vec<String> {
             let list = rule[key].as_array().into_iter().flatten();
@@ -37,19 +37,23 @@ impl Rule {
             versions: texts("apiVersions"),
             resources: texts("resources").into_iter().map(split).collect(),
             scope: match rule["scope"].as_str() {
-                Some("Cluster") => Scope::Cluster,
-                Some("Namespaced") => Scope::Namespaced,
-                _ => Scope::Any,
+                Some("Cluster") => RuleScope::Cluster,
+                Some("Namespaced") => RuleScope::Namespaced,
+                _ => RuleScope::Any,
             },
         }
     }
 
-    /// Whether a write of the resource under this name is meant.
-    pub(super) fn matches(&self, ask: &Ask<'_>, place: &Place<'_>) -> bool {
+    /// Whether the rule matches a write of the resource under this name.
+    pub(super) fn matches(
+        &self,
+        ask: &WriteAttributes<'_>,
+        place: &GroupVersionResource<'_>,
+    ) -> bool {
         let scoped = match self.scope {
-            Scope::Any => true,
-            Scope::Cluster => !ask.namespaced,
-            Scope::Namespaced => ask.namespaced,
+            RuleScope::Any => true,
+            RuleScope::Cluster => !ask.namespaced,
+            RuleScope::Namespaced => ask.namespaced,
         };
         scoped
             && has(&self.operations, ask.operation.word())

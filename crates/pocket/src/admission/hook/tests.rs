@@ -1,16 +1,20 @@
 use serde_json::json;
 
 use super::*;
-use crate::admission::{Operation, Place};
+use crate::admission::{GroupVersionResource, Operation};
 
-const CONFIG_MAPS: Place<'static> = Place {
+const CONFIG_MAPS: GroupVersionResource<'static> = GroupVersionResource {
     group: "",
     version: "v1",
     plural: "configmaps",
 };
 
-fn ask<'a>(places: &'a [Place<'a>], subresource: &'a str, namespaced: bool) -> Ask<'a> {
-    Ask {
+fn ask<'a>(
+    places: &'a [GroupVersionResource<'a>],
+    subresource: &'a str,
+    namespaced: bool,
+) -> WriteAttributes<'a> {
+    WriteAttributes {
         operation: Operation::Create,
         places,
         subresource,
@@ -25,8 +29,8 @@ fn ask<'a>(places: &'a [Place<'a>], subresource: &'a str, namespaced: bool) -> A
     clippy::needless_pass_by_value,
     reason = "cases read better with the literal in place"
 )]
-fn hook(rule: Value) -> Hook {
-    Hook::read(&json!({"name": "a.b.c", "rules": [rule]}))
+fn hook(rule: Value) -> Webhook {
+    Webhook::read(&json!({"name": "a.b.c", "rules": [rule]}))
 }
 
 #[test]
@@ -66,14 +70,14 @@ fn rules_name_groups_versions_resources_operations_and_scope() {
 
 #[test]
 fn another_version_counts_unless_the_match_is_exact() {
-    let place = |version| Place {
+    let place = |version| GroupVersionResource {
         group: "t.example",
         version,
         plural: "tides",
     };
     let places = [place("v1beta1"), place("v2"), place("v1")];
     let rules = json!([{"apiGroups": ["t.example"], "apiVersions": ["v1"], "resources": ["tides"], "operations": ["*"]}]);
-    let of = |policy: &str| Hook::read(&json!({"rules": rules, "matchPolicy": policy}));
+    let of = |policy: &str| Webhook::read(&json!({"rules": rules, "matchPolicy": policy}));
     assert_eq!(of("Equivalent").wants(&ask(&places, "", true)), Some(2));
     assert_eq!(of("Exact").wants(&ask(&places, "", true)), None);
 }
@@ -82,7 +86,7 @@ fn another_version_counts_unless_the_match_is_exact() {
 fn selectors_look_at_the_namespace_and_at_both_states() {
     let everything =
         json!({"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]});
-    let hook = Hook::read(&json!({
+    let hook = Webhook::read(&json!({
         "rules": [everything],
         "namespaceSelector": {"matchLabels": {"team": "tide"}},
         "objectSelector": {"matchLabels": {"x": "1"}},
@@ -101,7 +105,7 @@ fn selectors_look_at_the_namespace_and_at_both_states() {
         (Some(&ours), None, Some(&marked), true),
         (Some(&Value::Null), Some(&marked), None, false),
     ] {
-        let ask = Ask {
+        let ask = WriteAttributes {
             namespace_labels: home,
             object,
             old,
@@ -123,7 +127,7 @@ fn one_condition_that_does_not_hold_settles_it() {
             .map(|expression| json!({"name": "n", "expression": expression}))
             .collect();
         let nothing = json!({});
-        Hook::read(&json!({"matchConditions": conditions})).conditions_hold(Circumstances {
+        Webhook::read(&json!({"matchConditions": conditions})).conditions_hold(ConditionInput {
             request: &nothing,
             object: &nothing,
             old: &Value::Null,
@@ -139,7 +143,7 @@ fn one_condition_that_does_not_hold_settles_it() {
 
 #[test]
 fn the_first_review_version_we_know_is_sent() {
-    let of = |versions: Value| Hook::read(&json!({"admissionReviewVersions": versions})).version;
+    let of = |versions: Value| Webhook::read(&json!({"admissionReviewVersions": versions})).version;
     assert_eq!(of(json!(["v2", "v1", "v1beta1"])), ReviewVersion::V1);
     assert_eq!(of(json!(["v1beta1", "v1"])), ReviewVersion::V1Beta1);
 }

@@ -1,4 +1,4 @@
-//! LimitRanger: what containers get that say nothing, and how much is too much or too little.
+//! LimitRanger: default requests and limits of containers, and bounds on both.
 
 mod bounds;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 pub use bounds::complaints;
 
-/// Says on the pod what was added to it.
+/// The annotation that lists what was added to the pod.
 const NOTE: &str = "kubernetes.io/limit-ranger";
 
-/// Gives the containers of a new pod what the ranges of its namespace say they should have.
+/// Adds the defaults of the namespace's LimitRanges to the containers of a new pod.
 pub fn fill(pod: &mut Value, ranges: &[Value]) {
     let limits = ranges
         .iter()
@@ -41,7 +41,7 @@ pub fn fill(pod: &mut Value, ranges: &[Value]) {
     }
 }
 
-/// Adds the amounts that are not there, and returns their names.
+/// Adds the missing amounts and returns their names.
 fn fill_side(container: &mut Value, side: &str, defaults: &Value) -> Vec<String> {
     let Some(defaults) = defaults.as_object().filter(|defaults| !defaults.is_empty()) else {
         return Vec::new();

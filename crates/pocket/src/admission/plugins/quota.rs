@@ -1,4 +1,4 @@
-//! ResourceQuota: how much of what a namespace may hold.
+//! ResourceQuota: limits on what a namespace may hold.
 
 mod charge;
 mod scope;
@@ -13,22 +13,22 @@ use crate::quantity::{Format, Quantity};
 pub use charge::charge;
 pub use scope::covers;
 
-/// A resource that a quota counts: where its objects are.
+/// A resource that a quota counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted<'a> {
+pub struct CountedResource<'a> {
     /// API group.
     pub group: &'a str,
     /// Plural name.
     pub plural: &'a str,
 }
 
-/// The resource whose objects are behind one entry of `hard`.
-pub fn counted(entry: &str) -> Option<Counted<'_>> {
+/// The resource whose objects are counted by one entry of `hard`.
+pub fn counted(entry: &str) -> Option<CountedResource<'_>> {
     const CLASS: &str = ".storageclass.storage.k8s.io/";
-    let core = |plural| Some(Counted { group: "", plural });
+    let core = |plural| Some(CountedResource { group: "", plural });
     if let Some(counted) = entry.strip_prefix("count/") {
         let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
-        return Some(Counted { group, plural });
+        return Some(CountedResource { group, plural });
     }
     if entry.contains(CLASS) {
         return core("persistentvolumeclaims");
@@ -47,15 +47,15 @@ pub fn counted(entry: &str) -> Option<Counted<'_>> {
     }
 }
 
-/// What of its `hard` entries a quota has used up, given the objects of each resource.
-pub fn used(quota: &Value, objects: &dyn Fn(Counted<'_>) -> Vec<Value>) -> Amounts {
+/// What a quota has used of its `hard` entries, given the objects of each resource.
+pub fn used(quota: &Value, objects: &dyn Fn(CountedResource<'_>) -> Vec<Value>) -> Amounts {
     let hard = amounts(&quota["spec"]["hard"]);
     let mut used: Amounts = hard
         .keys()
         .filter(|entry| counted(entry).is_some())
         .map(|entry| (entry.clone(), Quantity::whole(0, Format::DecimalSi)))
         .collect();
-    let mut resources: Vec<Counted<'_>> = Vec::new();
+    let mut resources: Vec<CountedResource<'_>> = Vec::new();
     for resource in hard.keys().filter_map(|entry| counted(entry)) {
         if !resources.contains(&resource) {
             resources.push(resource);
@@ -76,8 +76,13 @@ pub fn used(quota: &Value, objects: &dyn Fn(Counted<'_>) -> Vec<Value>) -> Amoun
     used
 }
 
-/// What a write would add to a quota: only entries of `hard`, and only what grows.
-pub fn growth(quota: &Value, resource: Counted<'_>, new: &Value, old: Option<&Value>) -> Amounts {
+/// What a write would add to a quota: only entries of `hard`, and only increases.
+pub fn growth(
+    quota: &Value,
+    resource: CountedResource<'_>,
+    new: &Value,
+    old: Option<&Value>,
+) -> Amounts {
     let hard = amounts(&quota["spec"]["hard"]);
     let of = |object: &Value| {
         if covers(quota, resource, object) {
@@ -103,12 +108,12 @@ pub fn growth(quota: &Value, resource: Counted<'_>, new: &Value, old: Option<&Va
     growth
 }
 
-/// Adds growth to what is used.
+/// Adds growth to the used amounts.
 pub fn spend(used: &mut Amounts, growth: &Amounts) {
     add(used, growth);
 }
 
-/// Why a quota does not allow this growth, if it does not.
+/// Why a quota does not allow this growth; `None` if it does.
 pub fn exceeded(quota: &Value, used: &Amounts, growth: &Amounts) -> Option<String> {
     let hard = amounts(&quota["spec"]["hard"]);
     let zero = Quantity::whole(0, Format::DecimalSi);
@@ -140,9 +145,9 @@ pub fn exceeded(quota: &Value, used: &Amounts, growth: &Amounts) -> Option<Strin
     ))
 }
 
-/// What a new pod must say because a quota counts it, and does not.
+/// The requests or limits that a new pod must set because a quota counts them, and does not set.
 pub fn unsaid(quota: &Value, pod: &Value) -> Option<String> {
-    let resource = Counted {
+    let resource = CountedResource {
         group: "",
         plural: "pods",
     };
@@ -184,7 +189,7 @@ pub fn unsaid(quota: &Value, pod: &Value) -> Option<String> {
     ))
 }
 
-/// The status of a quota that has used up this much.
+/// The status of a quota with these used amounts.
 pub fn status(quota: &Value, used: &Amounts) -> Value {
     let shown: Map<String, Value> = used
         .iter()

@@ -1,9 +1,9 @@
-//! RuntimeClass: what a pod's runtime costs, and where it is to be had.
+//! RuntimeClass: the overhead of a pod's runtime, and the nodes that offer it.
 
 use serde_json::{Map, Value};
 
 /// Gives a new pod the overhead, node selector and tolerations of its runtime class, or says why
-/// the two do not go together. `class` is the class the pod names, if it is there.
+/// they conflict. `class` is the class the pod names, if it exists.
 pub fn apply(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     let spec = &pod["spec"];
     let name = spec["runtimeClassName"]
@@ -33,7 +33,7 @@ pub fn apply(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     schedule(pod, &class["scheduling"])
 }
 
-/// Refuses a sound pod whose overhead no class is the reason of.
+/// Refuses a valid pod whose overhead comes from no class.
 pub fn check(pod: &Value) -> Result<(), String> {
     let spec = &pod["spec"];
     let named = !spec["runtimeClassName"]
@@ -96,7 +96,7 @@ mod tests {
     fn a_pod_takes_over_what_its_class_says() {
         let class = json!({"overhead": {"podFixed": {"cpu": "10m"}}, "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "t", "operator": "Exists"}]}});
         let pod = |spec: Value| json!({ "spec": spec });
-        let told = |spec: Value, class: Option<&Value>| apply(&mut pod(spec), class);
+        let refusals = |spec: Value, class: Option<&Value>| apply(&mut pod(spec), class);
         let mut plain = pod(json!({"runtimeClassName": "rc"}));
         apply(&mut plain, Some(&class)).unwrap();
         assert_eq!(
@@ -120,9 +120,9 @@ mod tests {
                 "pod rejected: RuntimeClass \"nope\" not found",
             ),
         ] {
-            assert_eq!(told(spec, class), Err(why.into()));
+            assert_eq!(refusals(spec, class), Err(why.into()));
         }
-        assert_eq!(told(json!({}), None), Ok(()));
+        assert_eq!(refusals(json!({}), None), Ok(()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What pods ask for, added up.
+//! The resource requirements of pods, added up.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::quantity::Quantity;
 /// Amounts by the name of the resource.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// The amounts in a map of quantities; what cannot be read is not there.
+/// The amounts in a map of quantities; an unreadable one is left out.
 pub(super) fn amounts(map: &Value) -> Amounts {
     let entries = map.as_object().into_iter().flatten();
     entries
@@ -25,7 +25,7 @@ pub(super) fn quantity(value: &Value) -> Option<Quantity> {
     }
 }
 
-/// Adds in the form of whatever is not nothing.
+/// Adds two quantities, in the format of the one that is not zero.
 pub(super) fn sum(one: Quantity, other: Quantity) -> Quantity {
     if one.is_zero() {
         other
@@ -50,8 +50,8 @@ fn raise(total: &mut Amounts, least: &Amounts) {
     }
 }
 
-/// What a pod asks for in `requests` or `limits`: containers run together; those that initialize
-/// run one by one, beside the sidecars that started before them.
+/// The total `requests` or `limits` of a pod: containers run together; init containers run one by
+/// one, beside the sidecars that started before them.
 pub fn pod_requirements(spec: &Value, side: &str) -> Amounts {
     let of = |container: &Value| amounts(&container["resources"][side]);
     let list = |key: &str| spec[key].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,17 +1,15 @@
-//! Refusing expressions that are too much for the parser, before it sees them.
-//!
-//! The grammar bounds how deep brackets nest, but a chain such as `1+1+1+…` or `a.b.c.…` nests to
-//! the left without bound, and every walk over it would recurse. So chains are counted in the
-//! text, without understanding more of it than strings, comments, words and brackets.
+//! Refuses expressions that are too large for the parser, before it sees them.
 
-/// Longer expressions are refused.
-const MOST_BYTES: usize = 10_000;
-/// Chains of more links are refused.
-const MOST_LINKS: usize = 320;
+/// Bytes of an expression, at most.
+const MAX_EXPRESSION_BYTES: usize = 10_000;
+/// Links of a chain, at most.
+const MAX_CHAIN_LINKS: usize = 320;
 
 pub(super) fn check(source: &str) -> Result<(), String> {
-    if source.len() > MOST_BYTES {
-        return Err(format!("the expression is longer than {MOST_BYTES} bytes"));
+    if source.len() > MAX_EXPRESSION_BYTES {
+        return Err(format!(
+            "the expression is longer than {MAX_EXPRESSION_BYTES} bytes"
+        ));
     }
     let mut scan = Scan {
         rest: source,
@@ -20,7 +18,7 @@ pub(super) fn check(source: &str) -> Result<(), String> {
     };
     while let Some(c) = scan.rest.chars().next() {
         scan.step(c);
-        if scan.links.iter().any(|&links| links > MOST_LINKS) {
+        if scan.links.iter().any(|&links| links > MAX_CHAIN_LINKS) {
             return Err("the expression is nested too deeply".into());
         }
     }
@@ -44,7 +42,7 @@ impl Scan<'_> {
             c if c.is_alphabetic() || c == '_' => return self.word(),
             '(' | '[' | '{' => {
                 self.link();
-                if self.links.len() < MOST_LINKS {
+                if self.links.len() < MAX_CHAIN_LINKS {
                     self.links.push(0);
                 } else {
                     self.link_too_many();
@@ -69,11 +67,11 @@ impl Scan<'_> {
 
     fn link_too_many(&mut self) {
         if let Some(links) = self.links.last_mut() {
-            *links = MOST_LINKS + 1;
+            *links = MAX_CHAIN_LINKS + 1;
         }
     }
 
-    /// What follows is no longer part of the chain: these operators do not nest to the left.
+    /// Starts a new chain: these operators do not nest to the left.
     fn restart(&mut self) {
         if let Some(links) = self.links.last_mut() {
             *links = 0;

@@ -1,27 +1,24 @@
-//! Refusing rules that cannot work, before there is an object.
-//!
-//! Every field must be declared, every function known, every operator given types it has; what
-//! depends on the value (`dyn`, null, int-or-string) is left to evaluation.
+//! Type checking: refuses rules that cannot work, before there is an object.
 
 use super::{
     eval::type_called,
     functions::signatures::{SIGNATURES, Signature},
-    kind::Kind,
+    kind::StaticType,
     name,
-    term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Term},
+    term::{Bind, CelOperator, FieldAccess, Fold, FoldKind, FunctionCall, Literal, Term},
 };
 use crate::schema::Schema;
 
-/// A variable's kind and those around it.
+/// The variables in scope with their kinds, innermost first.
 #[derive(Clone, Copy)]
-pub(super) struct Names<'n> {
+pub(super) struct TypeScope<'n> {
     name: &'n str,
-    kind: &'n Kind,
-    outer: Option<&'n Names<'n>>,
+    kind: &'n StaticType,
+    outer: Option<&'n TypeScope<'n>>,
 }
 
-impl<'n> Names<'n> {
-    pub(super) fn new(name: &'n str, kind: &'n Kind) -> Self {
+impl<'n> TypeScope<'n> {
+    pub(super) fn new(name: &'n str, kind: &'n StaticType) -> Self {
         Self {
             name,
             kind,
@@ -29,7 +26,7 @@ impl<'n> Names<'n> {
         }
     }
 
-    pub(super) fn with(&'n self, name: &'n str, kind: &'n Kind) -> Self {
+    pub(super) fn with(&'n self, name: &'n str, kind: &'n StaticType) -> Self {
         Self {
             name,
             kind,
@@ -37,7 +34,7 @@ impl<'n> Names<'n> {
         }
     }
 
-    fn find(&self, name: &str) -> Option<&'n Kind> {
+    fn find(&self, name: &str) -> Option<&'n StaticType> {
         let mut names = self;
         loop {
             if names.name == name {
@@ -48,7 +45,7 @@ impl<'n> Names<'n> {
     }
 }
 
-type Found = Result<Kind, String>;
+type CheckResult = Result<StaticType, String>;
 
 /// Checks expressions on the objects of one schema.
 #[derive(Clone, Copy)]
@@ -57,13 +54,13 @@ pub(super) struct Checker<'s> {
 }
 
 impl Checker<'_> {
-    pub(super) fn kind(self, term: &Term, names: &Names<'_>) -> Found {
+    pub(super) fn kind(self, term: &Term, names: &TypeScope<'_>) -> CheckResult {
         match term {
             Term::Literal(literal) => Ok(literal_kind(literal)),
             Term::Name(name) => name_kind(name, names),
             Term::Select(field) => {
                 if is_type_name(field, names) {
-                    return Ok(Kind::Type);
+                    return Ok(StaticType::Type);
                 }
                 let of = self.kind(&field.of, names)?;
                 self.field(&of, &field.name)
@@ -86,7 +83,7 @@ impl Checker<'_> {
             Term::Call(call) => self.call(call, names),
             Term::Not(of) => self.boolean("!_", of, names),
             Term::Negate(of) => match self.kind(of, names)? {
-                kind @ (Kind::Int | Kind::Double | Kind::Dyn) => Ok(kind),
+                kind @ (StaticType::Int | StaticType::Double | StaticType::Dyn) => Ok(kind),
                 other => Err(no_overload("-_", &[&other])),
             },
             Term::And(parts) => self.junction("_&&_", parts, names),
@@ -102,39 +99,45 @@ impl Checker<'_> {
         }
     }
 
-    fn two(self, parts: &(Term, Term), names: &Names<'_>) -> Result<(Kind, Kind), String> {
+    fn two(
+        self,
+        parts: &(Term, Term),
+        names: &TypeScope<'_>,
+    ) -> Result<(StaticType, StaticType), String> {
         Ok((self.kind(&parts.0, names)?, self.kind(&parts.1, names)?))
     }
 
-    fn has(self, field: &Field, names: &Names<'_>) -> Found {
+    fn has(self, field: &FieldAccess, names: &TypeScope<'_>) -> CheckResult {
         let of = self.kind(&field.of, names)?;
-        self.field(&of, &field.name).map(|_| Kind::Bool)
+        self.field(&of, &field.name).map(|_| StaticType::Bool)
     }
 
-    fn field(self, of: &Kind, field: &str) -> Found {
+    fn field(self, of: &StaticType, field: &str) -> CheckResult {
         let undefined = || format!("undefined field '{field}'");
         match of {
-            Kind::Dyn => Ok(Kind::Dyn),
-            Kind::Object(id) => {
+            StaticType::Dyn => Ok(StaticType::Dyn),
+            StaticType::Object(id) => {
                 let schema = self.root.sibling(*id);
                 let name = name::property(field);
                 let whole = *id == self.root.id() || schema.node().embedded_resource;
                 if whole && name == "metadata" {
-                    return Ok(Kind::Metadata);
+                    return Ok(StaticType::Metadata);
                 }
                 let property = schema.property(&name).ok_or_else(undefined)?;
-                Kind::of(property).ok_or_else(undefined)
+                StaticType::of(property).ok_or_else(undefined)
             }
-            Kind::Metadata if matches!(field, "name" | "generateName") => Ok(Kind::Text),
-            Kind::Metadata => Err(undefined()),
-            Kind::Map(_, value) => Ok((**value).clone()),
-            Kind::Optional(inner) => Ok(optional(self.field(inner, field)?)),
+            StaticType::Metadata if matches!(field, "name" | "generateName") => {
+                Ok(StaticType::Text)
+            }
+            StaticType::Metadata => Err(undefined()),
+            StaticType::Map(_, value) => Ok((**value).clone()),
+            StaticType::Optional(inner) => Ok(optional(self.field(inner, field)?)),
             other => Err(format!("type '{other}' does not support field selection")),
         }
     }
 
-    fn list(self, elements: &[(Term, bool)], names: &Names<'_>) -> Found {
-        let mut of: Option<Kind> = None;
+    fn list(self, elements: &[(Term, bool)], names: &TypeScope<'_>) -> CheckResult {
+        let mut of: Option<StaticType> = None;
         for (term, may) in elements {
             let kind = element(self.kind(term, names)?, *may)?;
             of = Some(match of {
@@ -142,11 +145,11 @@ impl Checker<'_> {
                 None => kind,
             });
         }
-        Ok(Kind::list(of.unwrap_or(Kind::Dyn)))
+        Ok(StaticType::list(of.unwrap_or(StaticType::Dyn)))
     }
 
-    fn map(self, entries: &[(Term, Term, bool)], names: &Names<'_>) -> Found {
-        let mut of: Option<(Kind, Kind)> = None;
+    fn map(self, entries: &[(Term, Term, bool)], names: &TypeScope<'_>) -> CheckResult {
+        let mut of: Option<(StaticType, StaticType)> = None;
         for (key, value, may) in entries {
             let key = self.kind(key, names)?;
             let value = element(self.kind(value, names)?, *may)?;
@@ -155,11 +158,11 @@ impl Checker<'_> {
                 None => (key, value),
             });
         }
-        let (key, value) = of.unwrap_or((Kind::Dyn, Kind::Dyn));
-        Ok(Kind::Map(key.into(), value.into()))
+        let (key, value) = of.unwrap_or((StaticType::Dyn, StaticType::Dyn));
+        Ok(StaticType::Map(key.into(), value.into()))
     }
 
-    fn call(self, call: &Call, names: &Names<'_>) -> Found {
+    fn call(self, call: &FunctionCall, names: &TypeScope<'_>) -> CheckResult {
         let named: Vec<&Signature> = SIGNATURES
             .iter()
             .filter(|(name, ..)| *name == &*call.name)
@@ -175,12 +178,12 @@ impl Checker<'_> {
             None => None,
         };
         let args = call.args.iter().map(|arg| match arg {
-            // The one list whose elements are meant to differ.
+            // The one list whose elements may have different types.
             Term::List(elements) if &*call.name == "format" => {
                 for (element, _) in elements {
                     self.kind(element, names)?;
                 }
-                Ok(Kind::list(Kind::Dyn))
+                Ok(StaticType::list(StaticType::Dyn))
             }
             arg => self.kind(arg, names),
         });
@@ -189,59 +192,59 @@ impl Checker<'_> {
             .into_iter()
             .filter(|signature| fits(signature, target.as_ref(), &args));
         let Some((.., gives)) = fitting.next() else {
-            let all: Vec<&Kind> = target.iter().chain(&args).collect();
+            let all: Vec<&StaticType> = target.iter().chain(&args).collect();
             return Err(no_overload(&call.name, &all));
         };
         // Several overloads fit only when something is dynamic, and then so is the result.
         let kind = gives.kind(target.as_ref(), &args);
         Ok(match fitting.next() {
-            Some((.., other)) if other.kind(target.as_ref(), &args) != kind => Kind::Dyn,
+            Some((.., other)) if other.kind(target.as_ref(), &args) != kind => StaticType::Dyn,
             _ => kind,
         })
     }
 
-    fn boolean(self, what: &str, term: &Term, names: &Names<'_>) -> Found {
+    fn boolean(self, what: &str, term: &Term, names: &TypeScope<'_>) -> CheckResult {
         match self.kind(term, names)? {
-            Kind::Bool | Kind::Dyn => Ok(Kind::Bool),
+            StaticType::Bool | StaticType::Dyn => Ok(StaticType::Bool),
             other => Err(no_overload(what, &[&other])),
         }
     }
 
-    fn junction(self, what: &str, parts: &(Term, Term), names: &Names<'_>) -> Found {
+    fn junction(self, what: &str, parts: &(Term, Term), names: &TypeScope<'_>) -> CheckResult {
         let (left, right) = self.two(parts, names)?;
-        let fits = |kind: &Kind| matches!(kind, Kind::Bool | Kind::Dyn);
+        let fits = |kind: &StaticType| matches!(kind, StaticType::Bool | StaticType::Dyn);
         if fits(&left) && fits(&right) {
-            return Ok(Kind::Bool);
+            return Ok(StaticType::Bool);
         }
         Err(no_overload(what, &[&left, &right]))
     }
 
-    fn choice(self, parts: &(Term, Term, Term), names: &Names<'_>) -> Found {
+    fn choice(self, parts: &(Term, Term, Term), names: &TypeScope<'_>) -> CheckResult {
         let condition = self.kind(&parts.0, names)?;
         let yes = self.kind(&parts.1, names)?;
         let no = self.kind(&parts.2, names)?;
-        if !condition.fits(&Kind::Bool) || !yes.fits(&no) {
+        if !condition.fits(&StaticType::Bool) || !yes.fits(&no) {
             return Err(no_overload("_?_:_", &[&condition, &yes, &no]));
         }
         Ok(yes.join(no))
     }
 
-    fn may_map(self, what: &str, bind: &Bind, names: &Names<'_>) -> Found {
+    fn may_map(self, what: &str, bind: &Bind, names: &TypeScope<'_>) -> CheckResult {
         let inner = match self.kind(&bind.value, names)? {
-            Kind::Optional(inner) => *inner,
-            Kind::Dyn => Kind::Dyn,
+            StaticType::Optional(inner) => *inner,
+            StaticType::Dyn => StaticType::Dyn,
             other => return Err(no_overload(what, &[&other])),
         };
         self.kind(&bind.body, &names.with(&bind.variable, &inner))
     }
 
-    fn fold(self, fold: &Fold, names: &Names<'_>) -> Found {
+    fn fold(self, fold: &Fold, names: &TypeScope<'_>) -> CheckResult {
         let over = self.kind(&fold.over, names)?;
         let (first, second) = match &over {
-            Kind::Dyn => (Kind::Dyn, Kind::Dyn),
-            Kind::List(of) if fold.second.is_some() => (Kind::Int, (**of).clone()),
-            Kind::List(of) => ((**of).clone(), Kind::Dyn),
-            Kind::Map(key, value) => ((**key).clone(), (**value).clone()),
+            StaticType::Dyn => (StaticType::Dyn, StaticType::Dyn),
+            StaticType::List(of) if fold.second.is_some() => (StaticType::Int, (**of).clone()),
+            StaticType::List(of) => ((**of).clone(), StaticType::Dyn),
+            StaticType::Map(key, value) => ((**key).clone(), (**value).clone()),
             other => {
                 return Err(format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -262,64 +265,64 @@ impl Checker<'_> {
             FoldKind::ExistsOne => self.boolean("exists_one", &fold.body, &both),
             FoldKind::Filter => {
                 self.boolean("filter", &fold.body, &both)?;
-                Ok(Kind::list(first))
+                Ok(StaticType::list(first))
             }
-            FoldKind::List => Ok(Kind::list(self.kind(&fold.body, &both)?)),
+            FoldKind::List => Ok(StaticType::list(self.kind(&fold.body, &both)?)),
             FoldKind::Entries => match self.kind(&fold.body, &both)? {
-                kind @ (Kind::Map(..) | Kind::Dyn) => Ok(kind),
+                kind @ (StaticType::Map(..) | StaticType::Dyn) => Ok(kind),
                 other => Err(no_overload("transformMapEntry", &[&other])),
             },
             FoldKind::Map => {
                 let value = self.kind(&fold.body, &both)?;
-                Ok(Kind::Map(first.into(), value.into()))
+                Ok(StaticType::Map(first.into(), value.into()))
             }
         }
     }
 }
 
 /// Optionals of optionals do not arise from chains: `a.?b.?c` is one optional.
-fn optional(kind: Kind) -> Kind {
+fn optional(kind: StaticType) -> StaticType {
     match kind {
-        Kind::Optional(_) => kind,
-        other => Kind::optional(other),
+        StaticType::Optional(_) => kind,
+        other => StaticType::optional(other),
     }
 }
 
-fn element(kind: Kind, may: bool) -> Found {
+fn element(kind: StaticType, may: bool) -> CheckResult {
     match kind {
         kind if !may => Ok(kind),
-        Kind::Optional(inner) => Ok(*inner),
-        Kind::Dyn => Ok(Kind::Dyn),
+        StaticType::Optional(inner) => Ok(*inner),
+        StaticType::Dyn => Ok(StaticType::Dyn),
         other => Err(format!("expected type 'optional_type' but found '{other}'")),
     }
 }
 
-/// The entries of a list or map that is written out have one type.
-fn same(before: Kind, kind: Kind) -> Found {
+/// The joint type of the entries of a list or map literal.
+fn same(before: StaticType, kind: StaticType) -> CheckResult {
     if before.fits(&kind) {
         return Ok(before.join(kind));
     }
     Err(format!("expected type '{before}' but found '{kind}'"))
 }
 
-fn literal_kind(literal: &Literal) -> Kind {
+fn literal_kind(literal: &Literal) -> StaticType {
     match literal {
-        Literal::Null => Kind::Null,
-        Literal::Bool(_) => Kind::Bool,
-        Literal::Int(_) => Kind::Int,
-        Literal::Uint(_) => Kind::Uint,
-        Literal::Double(_) => Kind::Double,
-        Literal::Text(_) => Kind::Text,
-        Literal::Bytes(_) => Kind::Bytes,
+        Literal::Null => StaticType::Null,
+        Literal::Bool(_) => StaticType::Bool,
+        Literal::Int(_) => StaticType::Int,
+        Literal::Uint(_) => StaticType::Uint,
+        Literal::Double(_) => StaticType::Double,
+        Literal::Text(_) => StaticType::Text,
+        Literal::Bytes(_) => StaticType::Bytes,
     }
 }
 
-fn name_kind(name: &str, names: &Names<'_>) -> Found {
+fn name_kind(name: &str, names: &TypeScope<'_>) -> CheckResult {
     if let Some(kind) = names.find(name) {
         return Ok(kind.clone());
     }
     match type_called(name) {
-        Some(_) => Ok(Kind::Type),
+        Some(_) => Ok(StaticType::Type),
         None => Err(format!(
             "undeclared reference to '{name}' (in container '')"
         )),
@@ -327,7 +330,7 @@ fn name_kind(name: &str, names: &Names<'_>) -> Found {
 }
 
 /// `google.protobuf.Duration` is a name and not a chain of fields.
-fn is_type_name(field: &Field, names: &Names<'_>) -> bool {
+fn is_type_name(field: &FieldAccess, names: &TypeScope<'_>) -> bool {
     let Term::Select(up) = &field.of else {
         return false;
     };
@@ -338,17 +341,19 @@ fn is_type_name(field: &Field, names: &Names<'_>) -> bool {
         && type_called(&format!("{root}.{}.{}", up.name, field.name)).is_some()
 }
 
-fn index(of: &Kind, key: &Kind) -> Found {
+fn index(of: &StaticType, key: &StaticType) -> CheckResult {
     match of {
-        Kind::Dyn => Ok(Kind::Dyn),
-        Kind::List(item) if key.is_number() || *key == Kind::Dyn => Ok((**item).clone()),
-        Kind::Map(keys, value) if key.fits(keys) => Ok((**value).clone()),
-        Kind::Optional(inner) => Ok(optional(index(inner, key)?)),
+        StaticType::Dyn => Ok(StaticType::Dyn),
+        StaticType::List(item) if key.is_number() || *key == StaticType::Dyn => {
+            Ok((**item).clone())
+        }
+        StaticType::Map(keys, value) if key.fits(keys) => Ok((**value).clone()),
+        StaticType::Optional(inner) => Ok(optional(index(inner, key)?)),
         _ => Err(no_overload("_[_]", &[of, key])),
     }
 }
 
-fn fits((_, on, takes, _): &Signature, target: Option<&Kind>, args: &[Kind]) -> bool {
+fn fits((_, on, takes, _): &Signature, target: Option<&StaticType>, args: &[StaticType]) -> bool {
     let target_fits = match (on, target) {
         (None, None) => true,
         (Some(takes), Some(kind)) => takes.accepts(kind),
@@ -358,55 +363,65 @@ fn fits((_, on, takes, _): &Signature, target: Option<&Kind>, args: &[Kind]) -> 
     target_fits && takes.len() == args.len() && all.into_iter().all(|(t, kind)| t.accepts(kind))
 }
 
-fn binary(operator: Operator, left: &Kind, right: &Kind) -> Found {
+fn binary(operator: CelOperator, left: &StaticType, right: &StaticType) -> CheckResult {
     let found = match operator {
-        Operator::Equal | Operator::NotEqual => left.fits(right).then_some(Kind::Bool),
-        Operator::In => match right {
-            Kind::List(of) => left.fits(of).then_some(Kind::Bool),
-            Kind::Map(keys, _) => left.fits(keys).then_some(Kind::Bool),
-            Kind::Dyn => Some(Kind::Bool),
+        CelOperator::Equal | CelOperator::NotEqual => left.fits(right).then_some(StaticType::Bool),
+        CelOperator::In => match right {
+            StaticType::List(of) => left.fits(of).then_some(StaticType::Bool),
+            StaticType::Map(keys, _) => left.fits(keys).then_some(StaticType::Bool),
+            StaticType::Dyn => Some(StaticType::Bool),
             _ => None,
         },
-        Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
-            comparable(left, right).then_some(Kind::Bool)
-        }
+        CelOperator::Less
+        | CelOperator::LessOrEqual
+        | CelOperator::Greater
+        | CelOperator::GreaterOrEqual => comparable(left, right).then_some(StaticType::Bool),
         _ => arithmetic(operator, left, right),
     };
     found.ok_or_else(|| no_overload(operator.symbol(), &[left, right]))
 }
 
-fn comparable(left: &Kind, right: &Kind) -> bool {
-    let ordered = |kind: &Kind| {
+fn comparable(left: &StaticType, right: &StaticType) -> bool {
+    let ordered = |kind: &StaticType| {
         kind.is_number()
             || matches!(
                 kind,
-                Kind::Text | Kind::Bytes | Kind::Bool | Kind::Time | Kind::Span | Kind::Dyn
+                StaticType::Text
+                    | StaticType::Bytes
+                    | StaticType::Bool
+                    | StaticType::Time
+                    | StaticType::Span
+                    | StaticType::Dyn
             )
     };
     let same = left.fits(right) || (left.is_number() && right.is_number());
     ordered(left) && ordered(right) && same
 }
 
-fn arithmetic(operator: Operator, left: &Kind, right: &Kind) -> Option<Kind> {
-    use Operator::{Add, Modulo, Subtract};
+fn arithmetic(operator: CelOperator, left: &StaticType, right: &StaticType) -> Option<StaticType> {
+    use CelOperator::{Add, Modulo, Subtract};
     match (left, right) {
-        (Kind::Double, Kind::Double) if operator == Modulo => None,
+        (StaticType::Double, StaticType::Double) if operator == Modulo => None,
         (a, b) if a.is_number() && a == b => Some(a.clone()),
-        (Kind::Dyn, _) | (_, Kind::Dyn) => Some(Kind::Dyn),
-        (Kind::Text, Kind::Text) if operator == Add => Some(Kind::Text),
-        (Kind::Bytes, Kind::Bytes) if operator == Add => Some(Kind::Bytes),
-        (Kind::List(a), Kind::List(b)) if operator == Add && a.fits(b) => {
-            Some(Kind::list((**a).clone().join((**b).clone())))
+        (StaticType::Dyn, _) | (_, StaticType::Dyn) => Some(StaticType::Dyn),
+        (StaticType::Text, StaticType::Text) if operator == Add => Some(StaticType::Text),
+        (StaticType::Bytes, StaticType::Bytes) if operator == Add => Some(StaticType::Bytes),
+        (StaticType::List(a), StaticType::List(b)) if operator == Add && a.fits(b) => {
+            Some(StaticType::list((**a).clone().join((**b).clone())))
         }
-        (Kind::Time, Kind::Span) if matches!(operator, Add | Subtract) => Some(Kind::Time),
-        (Kind::Span, Kind::Time) if operator == Add => Some(Kind::Time),
-        (Kind::Span, Kind::Span) if matches!(operator, Add | Subtract) => Some(Kind::Span),
-        (Kind::Time, Kind::Time) if operator == Subtract => Some(Kind::Span),
+        (StaticType::Time, StaticType::Span) if matches!(operator, Add | Subtract) => {
+            Some(StaticType::Time)
+        }
+        (StaticType::Span, StaticType::Time) if operator == Add => Some(StaticType::Time),
+        (StaticType::Span, StaticType::Span) if matches!(operator, Add | Subtract) => {
+            Some(StaticType::Span)
+        }
+        (StaticType::Time, StaticType::Time) if operator == Subtract => Some(StaticType::Span),
         _ => None,
     }
 }
 
-fn no_overload(what: &str, kinds: &[&Kind]) -> String {
+fn no_overload(what: &str, kinds: &[&StaticType]) -> String {
     let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
     format!(
         "found no matching overload for '{what}' applied to '({})'",

@@ -1,24 +1,21 @@
 //! Expressions on a request: the `matchConditions` of webhooks.
-//!
-//! `object`, `oldObject` and `namespaceObject` may be anything; `request` has declared fields, so
-//! that a misspelt one is refused when the expression is written. `authorizer` is not offered.
 
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::{
-    check::{Checker, Names},
-    eval::{Machine, Scope},
-    kind::Kind,
-    meter::{Fault, Meter, PER_CALL},
+    check::{Checker, TypeScope},
+    eval::{Evaluator, Scope},
+    kind::StaticType,
+    meter::{Fault, MAX_STEPS_PER_RULE, Meter},
     parse::parse,
     term::Program,
     value::Val,
 };
 use crate::crd::compile::{Compiled, compile};
 
-/// What a condition may ask of a request.
+/// The declared fields of `request`.
 static REQUEST: LazyLock<Compiled> = LazyLock::new(|| {
     let text = json!({"type": "string"});
     let names = |keys: &[&str]| {
@@ -40,44 +37,44 @@ static REQUEST: LazyLock<Compiled> = LazyLock::new(|| {
         "requestKind": kind, "requestResource": resource, "requestSubResource": text,
         "name": text, "namespace": text, "operation": text, "userInfo": user,
         "dryRun": {"type": "boolean"},
-        // The one declaration that leaves everything to the value.
+        // The one declaration that leaves the type to the value.
         "options": {"x-kubernetes-int-or-string": true},
     }});
     compile(&schema, false)
 });
 
-/// A condition that can be asked.
+/// A compiled condition.
 #[derive(Debug)]
 pub struct Condition {
     source: Box<str>,
     program: Program,
 }
 
-/// What a condition is asked about.
+/// The input of a condition.
 #[derive(Debug, Clone, Copy)]
-pub struct Circumstances<'a> {
+pub struct ConditionInput<'a> {
     /// The request without its objects.
     pub request: &'a Value,
     /// The new object, or null.
     pub object: &'a Value,
-    /// The object before, or null.
+    /// The old object, or null.
     pub old: &'a Value,
 }
 
 impl Condition {
-    /// Compiles an expression, or says why it can never be asked.
+    /// Compiles an expression, or says why it is invalid.
     pub fn compile(source: &str) -> Result<Self, String> {
         let program = parse(source).map_err(failed)?;
-        let request = Kind::of(REQUEST.root()).unwrap_or(Kind::Dyn);
-        let names = Names::new("request", &request);
-        let names = names.with("object", &Kind::Dyn);
-        let names = names.with("oldObject", &Kind::Dyn);
-        let names = names.with("namespaceObject", &Kind::Dyn);
+        let request = StaticType::of(REQUEST.root()).unwrap_or(StaticType::Dyn);
+        let names = TypeScope::new("request", &request);
+        let names = names.with("object", &StaticType::Dyn);
+        let names = names.with("oldObject", &StaticType::Dyn);
+        let names = names.with("namespaceObject", &StaticType::Dyn);
         let checker = Checker {
             root: REQUEST.root(),
         };
         match checker.kind(&program.term, &names).map_err(failed)? {
-            Kind::Bool | Kind::Dyn => Ok(Self {
+            StaticType::Bool | StaticType::Dyn => Ok(Self {
                 source: source.into(),
                 program,
             }),
@@ -85,19 +82,19 @@ impl Condition {
         }
     }
 
-    /// Whether the condition holds, or why that cannot be said.
-    pub fn holds(&self, of: Circumstances<'_>) -> Result<bool, String> {
+    /// Whether the condition holds, or why it cannot be evaluated.
+    pub fn holds(&self, of: ConditionInput<'_>) -> Result<bool, String> {
         let [request, object, old] =
             [of.request, of.object, of.old].map(|value| Val::read(value, None));
-        // Conditions of webhooks are not told of the namespace; the name is there all the same.
+        // Conditions of webhooks do not get the namespace object; the variable exists all the same.
         let nothing = Value::Object(serde_json::Map::new());
         let namespace = Val::read(&nothing, None);
         let scope = Scope::new("request", &request);
         let scope = scope.with("object", &object);
         let scope = scope.with("oldObject", &old);
         let scope = scope.with("namespaceObject", &namespace);
-        let meter = Meter::new(PER_CALL);
-        let machine = Machine {
+        let meter = Meter::new(MAX_STEPS_PER_RULE);
+        let machine = Evaluator {
             program: &self.program,
             meter: &meter,
         };
@@ -129,7 +126,7 @@ mod tests {
             "userInfo": {"username": "admin", "groups": ["system:masters"]},
             "dryRun": true, "options": {"kind": "CreateOptions"}});
         let object = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
-        Condition::compile(source)?.holds(Circumstances {
+        Condition::compile(source)?.holds(ConditionInput {
             request: &request,
             object: &object,
             old: &Value::Null,

@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 
 use super::{
+    accumulator::Accumulator,
     functions,
     lookup::{as_optional, lookup_field, lookup_key, may},
     meter::{Fault, Meter},
     operate,
-    tally::Tally,
-    term::{Bind, Call, Field, Fold, FoldKind, Literal, Program, Term},
-    value::{Fields, Text, Val},
+    term::{Bind, FieldAccess, Fold, FoldKind, FunctionCall, Literal, Program, Term},
+    value::{MapValue, Text, Val},
 };
 
-pub(super) type Outcome<'a> = Result<Val<'a>, Fault>;
+pub(super) type Evaluation<'a> = Result<Val<'a>, Fault>;
 
 /// A variable and those around it.
 #[derive(Clone, Copy)]
@@ -53,23 +53,23 @@ impl<'s, 'a> Scope<'s, 'a> {
     }
 }
 
-/// One run of a program.
-pub(super) struct Machine<'p> {
+/// One evaluation of a program.
+pub(super) struct Evaluator<'p> {
     pub(super) program: &'p Program,
     pub(super) meter: &'p Meter,
 }
 
-impl Machine<'_> {
-    pub(super) fn run<'a>(&self, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+impl Evaluator<'_> {
+    pub(super) fn run<'a>(&self, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         self.eval(&self.program.term, scope)
     }
 
-    fn eval<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn eval<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         self.meter.spend(1)?;
         self.step(term, scope)?.decoded(self.meter)
     }
 
-    fn step<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn step<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         match term {
             Term::Literal(literal) => Ok(literal_value(literal)),
             Term::Name(name) => name_value(name, scope),
@@ -122,7 +122,7 @@ impl Machine<'_> {
         }
     }
 
-    fn select<'a>(&self, field: &Field, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn select<'a>(&self, field: &FieldAccess, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         if let Some(of) = qualified_type(field, scope) {
             return Ok(of);
         }
@@ -134,7 +134,7 @@ impl Machine<'_> {
         found.ok_or_else(|| Fault::Error(format!("no such key: {}", field.name)))
     }
 
-    fn index<'a>(&self, parts: &(Term, Term), scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn index<'a>(&self, parts: &(Term, Term), scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         let of = self.eval(&parts.0, scope)?;
         let key = self.eval(&parts.1, scope)?;
         self.meter.spend_value(&key)?;
@@ -151,7 +151,7 @@ impl Machine<'_> {
         })
     }
 
-    fn list<'a>(&self, elements: &[(Term, bool)], scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn list<'a>(&self, elements: &[(Term, bool)], scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         let mut items = Vec::with_capacity(elements.len());
         for (term, optional) in elements {
             let value = self.eval(term, scope)?;
@@ -164,7 +164,7 @@ impl Machine<'_> {
         Ok(Val::list(items))
     }
 
-    fn map<'a>(&self, entries: &[(Term, Term, bool)], scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn map<'a>(&self, entries: &[(Term, Term, bool)], scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key, scope)?;
@@ -182,15 +182,15 @@ impl Machine<'_> {
                 map.insert(key, value);
             }
         }
-        Ok(Val::Map(Fields::Made(map.into())))
+        Ok(Val::Map(MapValue::Made(map.into())))
     }
 
-    fn call<'a>(&self, call: &Call, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn call<'a>(&self, call: &FunctionCall, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         let target = match &call.target {
             Some(target) => Some(self.eval(target, scope)?),
             None => None,
         };
-        // An alternative is looked at only when there is nothing to be an alternative to.
+        // An alternative is evaluated only when the optional is empty.
         if let (Some(Val::Optional(Some(value))), "or" | "orValue") = (&target, &*call.name) {
             return Ok(if &*call.name == "or" {
                 Val::Optional(Some(value.clone()))
@@ -212,7 +212,7 @@ impl Machine<'_> {
         parts: &(Term, Term),
         decisive: bool,
         scope: &Scope<'_, 'a>,
-    ) -> Outcome<'a> {
+    ) -> Evaluation<'a> {
         let left = self.truth(&parts.0, scope);
         match left {
             Ok(value) if value == decisive => return Ok(Val::Bool(decisive)),
@@ -226,7 +226,7 @@ impl Machine<'_> {
         left.map(Val::Bool)
     }
 
-    fn may_map<'a>(&self, bind: &Bind, flat: bool, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn may_map<'a>(&self, bind: &Bind, flat: bool, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         let value = self.eval(&bind.value, scope)?;
         let Some(value) = as_optional(&value)? else {
             return Ok(Val::Optional(None));
@@ -235,9 +235,9 @@ impl Machine<'_> {
         Ok(if flat { made } else { made.some() })
     }
 
-    fn fold<'a>(&self, fold: &Fold, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+    fn fold<'a>(&self, fold: &Fold, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
         let over = self.eval(&fold.over, scope)?;
-        let mut state = Tally::new(fold.kind);
+        let mut state = Accumulator::new(fold.kind);
         match &over {
             Val::List(list) => {
                 for (index, item) in list.iter().enumerate() {
@@ -266,11 +266,11 @@ impl Machine<'_> {
         state.finish()
     }
 
-    /// Visits one element; false when the answer is known.
+    /// Visits one element; returns false when the result is known.
     fn visit<'a>(
         &self,
         fold: &Fold,
-        state: &mut Tally<'a>,
+        state: &mut Accumulator<'a>,
         first: &Val<'a>,
         second: &Val<'a>,
         scope: &Scope<'_, 'a>,
@@ -336,7 +336,7 @@ fn literal_value<'a>(literal: &Literal) -> Val<'a> {
     }
 }
 
-fn name_value<'a>(name: &str, scope: &Scope<'_, 'a>) -> Outcome<'a> {
+fn name_value<'a>(name: &str, scope: &Scope<'_, 'a>) -> Evaluation<'a> {
     if let Some(value) = scope.find(name) {
         return Ok(value.clone());
     }
@@ -347,7 +347,7 @@ fn name_value<'a>(name: &str, scope: &Scope<'_, 'a>) -> Outcome<'a> {
 }
 
 /// `google.protobuf.Timestamp` and `google.protobuf.Duration` are names with dots in them.
-fn qualified_type<'a>(field: &Field, scope: &Scope<'_, 'a>) -> Option<Val<'a>> {
+fn qualified_type<'a>(field: &FieldAccess, scope: &Scope<'_, 'a>) -> Option<Val<'a>> {
     let Term::Select(up) = &field.of else {
         return None;
     };

@@ -1,7 +1,7 @@
-//! The functions rules may call: the language's own, and those Kubernetes adds to it.
+//! The functions rules may call: CEL's own, and those Kubernetes adds.
 //!
-//! Which function is meant follows from the type of the target. What exists, with which types, is
-//! the table in [`signatures`]; a call that is in the table and not answered here is a defect.
+//! The overload follows from the type of the target. [`signatures`] lists every function with its
+//! types; a call that is in the table and not implemented here is a defect.
 
 mod convert;
 mod format;
@@ -14,21 +14,21 @@ mod time;
 mod version;
 
 use super::{
-    eval::{Machine, Outcome},
+    eval::{Evaluation, Evaluator},
     lookup::is_zero,
     meter::Fault,
     value::Val,
 };
 
-/// A function that is not known to the family asked gives `None`.
-type Answer<'a> = Option<Outcome<'a>>;
+/// `None` if the function is not in the family asked.
+type CallResult<'a> = Option<Evaluation<'a>>;
 
 pub(super) fn call<'a>(
-    machine: &Machine<'_>,
+    machine: &Evaluator<'_>,
     name: &str,
     target: Option<&Val<'a>>,
     args: &[Val<'a>],
-) -> Outcome<'a> {
+) -> Evaluation<'a> {
     for arg in args {
         machine.meter.spend_value(arg)?;
     }
@@ -42,7 +42,7 @@ pub(super) fn call<'a>(
     })
 }
 
-fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a> {
+fn global<'a>(machine: &Evaluator<'_>, name: &str, args: &[Val<'a>]) -> CallResult<'a> {
     match (name, args) {
         // `size(x)` and `matches(x, y)` are also written as methods.
         ("size" | "matches", [target, rest @ ..]) => method(machine, name, target, rest),
@@ -64,7 +64,12 @@ fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a>
     }
 }
 
-fn method<'a>(machine: &Machine<'_>, name: &str, target: &Val<'a>, args: &[Val<'a>]) -> Answer<'a> {
+fn method<'a>(
+    machine: &Evaluator<'_>,
+    name: &str,
+    target: &Val<'a>,
+    args: &[Val<'a>],
+) -> CallResult<'a> {
     match target {
         Val::Text(text) => text::method(machine, name, text, args),
         Val::List(list) => list::method(machine, name, list, args),
@@ -79,8 +84,8 @@ fn method<'a>(machine: &Machine<'_>, name: &str, target: &Val<'a>, args: &[Val<'
     }
 }
 
-/// `or` and `orValue` come here only when there is nothing inside.
-fn optional<'a>(name: &str, inner: Option<&Val<'a>>, args: &[Val<'a>]) -> Answer<'a> {
+/// `or` and `orValue` get here only when the optional is empty.
+fn optional<'a>(name: &str, inner: Option<&Val<'a>>, args: &[Val<'a>]) -> CallResult<'a> {
     match (name, args) {
         ("hasValue", []) => Some(Ok(Val::Bool(inner.is_some()))),
         ("value", []) => Some(match inner {
@@ -98,7 +103,7 @@ mod tests {
 
     use super::{
         super::{
-            meter::Meter, net::Net, parse::parse, quantity::Quantity, semver::Semver, url::Url,
+            meter::Meter, net::Net, parse::parse, quantity::CelQuantity, semver::Semver, url::Url,
         },
         signatures::{SIGNATURES, Takes},
         *,
@@ -116,9 +121,9 @@ mod tests {
             Takes::Span => Val::Span(jiff::SignedDuration::ZERO),
             Takes::List => Val::list(vec![Val::Int(1)]),
             Takes::Texts => Val::list(vec![Val::text("a")]),
-            Takes::Map => Val::Map(super::super::value::Fields::Made(Arc::default())),
+            Takes::Map => Val::Map(super::super::value::MapValue::Made(Arc::default())),
             Takes::Optional => Val::Optional(None),
-            Takes::Quantity => Val::Quantity(Quantity::from_int(1)),
+            Takes::Quantity => Val::Quantity(CelQuantity::from_int(1)),
             Takes::Url => Val::Url(Url::parse("http://a/").unwrap().into()),
             Takes::Ip => Val::Ip(Ipv4Addr::LOCALHOST.into()),
             Takes::Net => Val::Net(Net::parse("10.0.0.0/8").unwrap()),
@@ -131,7 +136,7 @@ mod tests {
     fn every_function_of_the_table_is_answered() {
         let program = parse("true").unwrap();
         let meter = Meter::new(1_000_000);
-        let machine = Machine {
+        let machine = Evaluator {
             program: &program,
             meter: &meter,
         };

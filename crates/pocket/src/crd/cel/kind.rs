@@ -1,12 +1,12 @@
-//! What is known of a value before there is one: the types rules are checked with.
+//! The static types that rules are checked with.
 
 use std::fmt;
 
 use crate::schema::{NodeId, Schema, Type};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
-    /// Anything; checked when it is there.
+pub(super) enum StaticType {
+    /// Anything; checked at evaluation.
     Dyn,
     Null,
     Bool,
@@ -17,13 +17,13 @@ pub(super) enum Kind {
     Bytes,
     Time,
     Span,
-    List(Box<Kind>),
-    Map(Box<Kind>, Box<Kind>),
+    List(Box<StaticType>),
+    Map(Box<StaticType>, Box<StaticType>),
     /// An object with the properties of a schema.
     Object(NodeId),
-    /// The part of metadata that rules may see: name and generateName.
+    /// The part of metadata that rules can access: name and generateName.
     Metadata,
-    Optional(Box<Kind>),
+    Optional(Box<StaticType>),
     Quantity,
     Url,
     Ip,
@@ -33,9 +33,9 @@ pub(super) enum Kind {
     Format,
 }
 
-impl Kind {
-    /// The kind of values of `schema`; `None` when nothing about them is declared, which makes
-    /// them invisible to rules.
+impl StaticType {
+    /// The kind of values of `schema`; `None` when nothing about them is declared, which makes them
+    /// inaccessible to rules.
     pub(super) fn of(schema: Schema<'_>) -> Option<Self> {
         let node = schema.node();
         Some(match node.ty {
@@ -70,8 +70,8 @@ impl Kind {
         Self::Optional(of.into())
     }
 
-    /// Whether a value of one may be where the other is expected. Lenient where only a value can
-    /// tell: null, objects against maps, anything dynamic.
+    /// Whether a value of one kind may be used where the other is expected. Lenient where only
+    /// evaluation can tell: null, objects against maps, anything dynamic.
     pub(super) fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Null, _) | (_, Self::Dyn | Self::Null) => true,
@@ -90,7 +90,7 @@ impl Kind {
         matches!(self, Self::Int | Self::Uint | Self::Double)
     }
 
-    /// The kind that both sides of a choice have.
+    /// The joint kind of both branches of a conditional.
     pub(super) fn join(self, other: Self) -> Self {
         if self == Self::Null {
             return other;
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for StaticType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
             Self::Dyn => "dyn",

@@ -1,4 +1,4 @@
-//! Fields, entries and what optionals hold.
+//! Access to fields, map entries and the content of optionals.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{
     value::{List, Val},
 };
 
-/// An optional of what was found.
+/// An optional of the value found.
 pub(super) fn may(found: Option<Val<'_>>) -> Val<'_> {
     Val::Optional(found.map(Arc::new))
 }
@@ -19,7 +19,7 @@ pub(super) fn as_optional<'v, 'a>(value: &'v Val<'a>) -> Result<Option<&'v Val<'
     }
 }
 
-/// The field of an object, or of what an optional holds.
+/// The field of an object, or of the content of an optional.
 pub(super) fn lookup_field<'a>(of: &Val<'a>, name: &str) -> Result<Option<Val<'a>>, Fault> {
     match of {
         Val::Map(fields) => match fields.misfit(name) {
@@ -51,7 +51,7 @@ fn list_index(key: &Val<'_>) -> Option<usize> {
     }
 }
 
-/// Whether a value counts as nothing, for `optional.ofNonZeroValue`.
+/// Whether a value is the zero value, for `optional.ofNonZeroValue`.
 pub(super) fn is_zero(value: &Val<'_>) -> bool {
     match value {
         Val::Null => true,

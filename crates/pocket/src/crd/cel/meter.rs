@@ -1,4 +1,4 @@
-//! The bound on work: every step of an evaluation is paid for.
+//! The cost bound: every step of an evaluation is charged.
 //!
 //! A step is one term evaluated, one element visited, or about ten bytes of text made or read, so
 //! the meter bounds memory as well as time.
@@ -8,16 +8,16 @@ use std::cell::Cell;
 use super::value::Val;
 
 /// Steps one rule may take on one value.
-pub(super) const PER_CALL: u64 = 1_000_000;
+pub(super) const MAX_STEPS_PER_RULE: u64 = 1_000_000;
 /// Steps all rules of one object may take together.
-pub(super) const PER_OBJECT: u64 = 10_000_000;
+pub(super) const MAX_STEPS_PER_OBJECT: u64 = 10_000_000;
 
 /// Why an evaluation gave no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// An error of the language; `||`, `&&` and the quantifiers may absorb it.
+    /// A CEL error; `||`, `&&` and the quantifiers may absorb it.
     Error(String),
-    /// The steps ran out. Nothing absorbs this.
+    /// The budget is exhausted. Nothing absorbs this.
     Exhausted,
 }
 
@@ -52,12 +52,12 @@ impl Meter {
         Ok(())
     }
 
-    /// For work that grows with the length of a text.
+    /// Charges work that grows with the length of a text.
     pub(super) fn spend_text(&self, bytes: usize) -> Result<(), Fault> {
         self.spend(1 + bytes / 10)
     }
 
-    /// For work that reads the whole of a value, where it is one that may be long.
+    /// Charges work that reads the whole of a value that may be long.
     pub(super) fn spend_value(&self, value: &Val<'_>) -> Result<(), Fault> {
         match value {
             Val::Text(text) => self.spend_text(text.len()),

@@ -1,13 +1,13 @@
-//! Values that are not of their declared type.
+//! Values that do not have their declared type.
 //!
-//! An object is judged by its schema before its rules run, so rules meet these only in an object
-//! of another kind, which is not judged that way.
+//! An object is validated by its schema before its rules run, so rules meet such values only in an
+//! object of another kind, which is not validated that way.
 
 use serde_json::Value;
 
 use crate::schema::{Schema, Type};
 
-/// Why a rule cannot look at `value`. Null is nothing, and nothing fits.
+/// Why a rule cannot read `value`. Null never fits.
 pub(super) fn misfit(value: &Value, schema: Schema<'_>) -> Option<String> {
     let (fits, expected) = match schema.node().ty {
         Type::Object => (
@@ -33,7 +33,7 @@ pub(super) fn misfit(value: &Value, schema: Schema<'_>) -> Option<String> {
     })
 }
 
-/// The declared type, as problems of its rules show it.
+/// The declared type, as rule errors name it.
 pub(super) fn declared(schema: Schema<'_>) -> Option<&'static str> {
     match schema.node().ty {
         Type::Object => Some("object"),

@@ -1,8 +1,8 @@
-//! How a property is called in expressions when its name is not an identifier.
+//! The escaped names of properties whose names are not CEL identifiers.
 
 use std::borrow::Cow;
 
-/// Words of the language that a property may still be called; they are written `__word__`.
+/// Reserved words that a property may be called; they are written `__word__`.
 const WORDS: &[&str] = &[
     "true",
     "false",
@@ -34,7 +34,7 @@ const ESCAPES: &[(&str, &str)] = &[
     ("__slash__", "/"),
 ];
 
-/// The property that an expression means by `name`.
+/// The property that `name` means in an expression.
 pub(super) fn property(name: &str) -> Cow<'_, str> {
     if !name.contains("__") {
         return name.into();

@@ -2,14 +2,14 @@
 
 use std::{fmt, net::IpAddr};
 
-/// A network: an address and how many of its leading bits name the network.
+/// A network: an address and its prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Net {
     pub(super) address: IpAddr,
     pub(super) length: u8,
 }
 
-/// Reads an address as the API server does: no zone, and no IPv4 inside IPv6.
+/// Parses an address as the API server does: no zone, and no IPv4-mapped IPv6.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     let address: IpAddr = text.parse().ok()?;
     match address {

@@ -1,36 +1,36 @@
-//! Arithmetic, order and equality.
+//! Arithmetic, ordering and equality.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
 use super::{
-    eval::Outcome,
+    eval::Evaluation,
     meter::{Fault, Meter},
-    term::Operator,
-    value::{Fields, List, Val},
+    term::CelOperator,
+    value::{List, MapValue, Val},
 };
 
 pub(super) fn binary<'a>(
-    operator: Operator,
+    operator: CelOperator,
     left: &Val<'a>,
     right: &Val<'a>,
     meter: &Meter,
-) -> Outcome<'a> {
+) -> Evaluation<'a> {
     match operator {
-        Operator::Equal => equal(left, right, meter).map(Val::Bool),
-        Operator::NotEqual => equal(left, right, meter).map(|same| Val::Bool(!same)),
-        Operator::In => contains(right, left, meter).map(Val::Bool),
-        Operator::Less => ordered(operator, left, right, meter, Ordering::is_lt),
-        Operator::LessOrEqual => ordered(operator, left, right, meter, Ordering::is_le),
-        Operator::Greater => ordered(operator, left, right, meter, Ordering::is_gt),
-        Operator::GreaterOrEqual => ordered(operator, left, right, meter, Ordering::is_ge),
-        Operator::Add => add(left, right, meter),
+        CelOperator::Equal => equal(left, right, meter).map(Val::Bool),
+        CelOperator::NotEqual => equal(left, right, meter).map(|same| Val::Bool(!same)),
+        CelOperator::In => contains(right, left, meter).map(Val::Bool),
+        CelOperator::Less => ordered(operator, left, right, meter, Ordering::is_lt),
+        CelOperator::LessOrEqual => ordered(operator, left, right, meter, Ordering::is_le),
+        CelOperator::Greater => ordered(operator, left, right, meter, Ordering::is_gt),
+        CelOperator::GreaterOrEqual => ordered(operator, left, right, meter, Ordering::is_ge),
+        CelOperator::Add => add(left, right, meter),
         _ => arithmetic(operator, left, right),
     }
 }
 
-pub(super) fn negate<'a>(value: &Val<'a>) -> Outcome<'a> {
+pub(super) fn negate<'a>(value: &Val<'a>) -> Evaluation<'a> {
     match value {
         Val::Int(n) => n.checked_neg().map(Val::Int).ok_or_else(overflow),
         Val::Double(n) => Ok(Val::Double(-n)),
@@ -42,7 +42,7 @@ fn overflow() -> Fault {
     Fault::Error("integer overflow".into())
 }
 
-fn no_overload<'a>(operator: Operator, left: &Val<'_>, right: &Val<'_>) -> Outcome<'a> {
+fn no_overload<'a>(operator: CelOperator, left: &Val<'_>, right: &Val<'_>) -> Evaluation<'a> {
     let (left, right) = (left.type_name(), right.type_name());
     Fault::error(format!(
         "no such overload: {}({left}, {right})",
@@ -50,7 +50,7 @@ fn no_overload<'a>(operator: Operator, left: &Val<'_>, right: &Val<'_>) -> Outco
     ))
 }
 
-fn add<'a>(left: &Val<'a>, right: &Val<'a>, meter: &Meter) -> Outcome<'a> {
+fn add<'a>(left: &Val<'a>, right: &Val<'a>, meter: &Meter) -> Evaluation<'a> {
     match (left, right) {
         (Val::Text(a), Val::Text(b)) => {
             meter.spend_text(a.len() + b.len())?;
@@ -72,7 +72,7 @@ fn add<'a>(left: &Val<'a>, right: &Val<'a>, meter: &Meter) -> Outcome<'a> {
             sum.map(Val::Time).map_err(|_| timestamp_overflow())
         }
         (Val::Span(a), Val::Span(b)) => a.checked_add(*b).map(Val::Span).ok_or_else(overflow),
-        _ => arithmetic(Operator::Add, left, right),
+        _ => arithmetic(CelOperator::Add, left, right),
     }
 }
 
@@ -80,59 +80,59 @@ fn timestamp_overflow() -> Fault {
     Fault::Error("timestamp overflow".into())
 }
 
-fn arithmetic<'a>(operator: Operator, left: &Val<'a>, right: &Val<'a>) -> Outcome<'a> {
+fn arithmetic<'a>(operator: CelOperator, left: &Val<'a>, right: &Val<'a>) -> Evaluation<'a> {
     match (left, right) {
         (Val::Int(a), Val::Int(b)) => integer(operator, *a, *b),
         (Val::Uint(a), Val::Uint(b)) => unsigned(operator, *a, *b),
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(match operator {
-            Operator::Add => a + b,
-            Operator::Subtract => a - b,
-            Operator::Multiply => a * b,
-            Operator::Divide => a / b,
+            CelOperator::Add => a + b,
+            CelOperator::Subtract => a - b,
+            CelOperator::Multiply => a * b,
+            CelOperator::Divide => a / b,
             _ => return no_overload(operator, left, right),
         })),
-        (Val::Time(a), Val::Time(b)) if operator == Operator::Subtract => {
+        (Val::Time(a), Val::Time(b)) if operator == CelOperator::Subtract => {
             Ok(Val::Span(a.duration_since(*b)))
         }
-        (Val::Time(time), Val::Span(span)) if operator == Operator::Subtract => {
+        (Val::Time(time), Val::Span(span)) if operator == CelOperator::Subtract => {
             let difference = time.checked_sub(*span);
             difference.map(Val::Time).map_err(|_| timestamp_overflow())
         }
-        (Val::Span(a), Val::Span(b)) if operator == Operator::Subtract => {
+        (Val::Span(a), Val::Span(b)) if operator == CelOperator::Subtract => {
             a.checked_sub(*b).map(Val::Span).ok_or_else(overflow)
         }
         _ => no_overload(operator, left, right),
     }
 }
 
-fn integer<'a>(operator: Operator, a: i64, b: i64) -> Outcome<'a> {
+fn integer<'a>(operator: CelOperator, a: i64, b: i64) -> Evaluation<'a> {
     let value = match operator {
-        Operator::Add => a.checked_add(b),
-        Operator::Subtract => a.checked_sub(b),
-        Operator::Multiply => a.checked_mul(b),
-        Operator::Divide | Operator::Modulo if b == 0 => return by_zero(operator),
-        Operator::Divide => a.checked_div(b),
-        Operator::Modulo => a.checked_rem(b),
+        CelOperator::Add => a.checked_add(b),
+        CelOperator::Subtract => a.checked_sub(b),
+        CelOperator::Multiply => a.checked_mul(b),
+        CelOperator::Divide | CelOperator::Modulo if b == 0 => return by_zero(operator),
+        CelOperator::Divide => a.checked_div(b),
+        CelOperator::Modulo => a.checked_rem(b),
         _ => None,
     };
     value.map(Val::Int).ok_or_else(overflow)
 }
 
-fn unsigned<'a>(operator: Operator, a: u64, b: u64) -> Outcome<'a> {
+fn unsigned<'a>(operator: CelOperator, a: u64, b: u64) -> Evaluation<'a> {
     let value = match operator {
-        Operator::Add => a.checked_add(b),
-        Operator::Subtract => a.checked_sub(b),
-        Operator::Multiply => a.checked_mul(b),
-        Operator::Divide | Operator::Modulo if b == 0 => return by_zero(operator),
-        Operator::Divide => a.checked_div(b),
-        Operator::Modulo => a.checked_rem(b),
+        CelOperator::Add => a.checked_add(b),
+        CelOperator::Subtract => a.checked_sub(b),
+        CelOperator::Multiply => a.checked_mul(b),
+        CelOperator::Divide | CelOperator::Modulo if b == 0 => return by_zero(operator),
+        CelOperator::Divide => a.checked_div(b),
+        CelOperator::Modulo => a.checked_rem(b),
         _ => None,
     };
     value.map(Val::Uint).ok_or_else(overflow)
 }
 
-fn by_zero<'a>(operator: Operator) -> Outcome<'a> {
-    Fault::error(if operator == Operator::Divide {
+fn by_zero<'a>(operator: CelOperator) -> Evaluation<'a> {
+    Fault::error(if operator == CelOperator::Divide {
         "division by zero"
     } else {
         "modulus by zero"
@@ -140,12 +140,12 @@ fn by_zero<'a>(operator: Operator) -> Outcome<'a> {
 }
 
 fn ordered<'a>(
-    operator: Operator,
+    operator: CelOperator,
     left: &Val<'a>,
     right: &Val<'a>,
     meter: &Meter,
     holds: fn(Ordering) -> bool,
-) -> Outcome<'a> {
+) -> Evaluation<'a> {
     if let (Val::Text(a), Val::Text(b)) = (left, right) {
         meter.spend_text(a.len().min(b.len()))?;
     }
@@ -160,7 +160,7 @@ fn ordered<'a>(
     }
 }
 
-/// The order of two values of comparable types.
+/// The ordering of two values of comparable types.
 pub(super) fn order(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
     match (left, right) {
         (Val::Text(a), Val::Text(b)) => Some((**a).cmp(&**b)),
@@ -237,8 +237,8 @@ fn lists_equal(a: &List<'_>, b: &List<'_>, meter: &Meter) -> Result<bool, Fault>
     Ok(true)
 }
 
-fn maps_equal(a: &Fields<'_>, b: &Fields<'_>, meter: &Meter) -> Result<bool, Fault> {
-    if let (Fields::Of(a, _), Fields::Of(b, _)) = (a, b) {
+fn maps_equal(a: &MapValue<'_>, b: &MapValue<'_>, meter: &Meter) -> Result<bool, Fault> {
+    if let (MapValue::Of(a, _), MapValue::Of(b, _)) = (a, b) {
         return fields_equal(a, b, meter);
     }
     if a.len() != b.len() {
@@ -253,8 +253,8 @@ fn maps_equal(a: &Fields<'_>, b: &Fields<'_>, meter: &Meter) -> Result<bool, Fau
     Ok(true)
 }
 
-/// Two parts of objects are compared as they are written. Lists that are sets or maps by their
-/// schema are compared in order too, where the API server would ignore it.
+/// Compares two parts of objects as they are written. Lists that are sets or maps by their schema
+/// are compared in order too, where the API server would ignore it.
 fn json_equal(a: &Value, b: &Value, meter: &Meter) -> Result<bool, Fault> {
     meter.spend(1)?;
     match (a, b) {
@@ -309,14 +309,14 @@ pub(super) fn contains(container: &Val<'_>, item: &Val<'_>, meter: &Meter) -> Re
             }
             Ok(false)
         }
-        Val::Map(Fields::Of(fields, _)) => {
+        Val::Map(MapValue::Of(fields, _)) => {
             meter.spend_value(item)?;
             Ok(match item {
                 Val::Text(key) => fields.contains_key(&**key),
                 _ => false,
             })
         }
-        Val::Map(Fields::Made(fields)) => {
+        Val::Map(MapValue::Made(fields)) => {
             meter.spend_value(item)?;
             Ok(item.key().is_some_and(|key| fields.contains_key(&key)))
         }

@@ -1,7 +1,4 @@
-//! From text to terms.
-//!
-//! The grammar is the `cel` crate's, with optional syntax on and macros off; macros become terms
-//! here. Length and depth are bounded so that no later walk can run out of stack.
+//! Parsing text to terms.
 
 use std::collections::HashMap;
 
@@ -13,17 +10,17 @@ use cel::{
 use super::{
     bounds,
     functions::signatures::SIGNATURES,
-    term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Program, Term},
+    term::{Bind, CelOperator, FieldAccess, Fold, FoldKind, FunctionCall, Literal, Program, Term},
 };
 use crate::crd::{
-    pattern::{Weighed, weighed},
+    pattern::{WeighedPattern, weighed},
     validate::{date_time, go_duration},
 };
 
-/// Heavier patterns are refused.
-const MOST_WEIGHT: usize = 64;
-/// Deeper expressions are refused: every walk over terms recurses.
-const MOST_DEPTH: usize = 160;
+/// Weight of a pattern, at most.
+const MAX_PATTERN_WEIGHT: usize = 64;
+/// Depth of an expression, at most: every walk over terms recurses.
+const MAX_EXPRESSION_DEPTH: usize = 160;
 
 pub(super) fn parse(source: &str) -> Result<Program, String> {
     bounds::check(source)?;
@@ -34,7 +31,7 @@ pub(super) fn parse(source: &str) -> Result<Program, String> {
         .enable_ident_escape_syntax(true)
         .parse(source)
         .map_err(|errors| errors.to_string())?;
-    let mut reader = Reader {
+    let mut reader = ExpressionParser {
         patterns: HashMap::new(),
         uses_old: false,
         depth: 0,
@@ -47,17 +44,17 @@ pub(super) fn parse(source: &str) -> Result<Program, String> {
     })
 }
 
-struct Reader {
-    patterns: HashMap<Box<str>, Weighed>,
+struct ExpressionParser {
+    patterns: HashMap<Box<str>, WeighedPattern>,
     uses_old: bool,
     depth: usize,
 }
 
-type Read<T> = Result<T, String>;
+type ParseResult<T> = Result<T, String>;
 
-impl Reader {
-    fn term(&mut self, expression: IdedExpr) -> Read<Term> {
-        if self.depth >= MOST_DEPTH {
+impl ExpressionParser {
+    fn term(&mut self, expression: IdedExpr) -> ParseResult<Term> {
+        if self.depth >= MAX_EXPRESSION_DEPTH {
             return Err("the expression is nested too deeply".into());
         }
         self.depth += 1;
@@ -82,21 +79,21 @@ impl Reader {
         term
     }
 
-    fn field(&mut self, of: IdedExpr, name: String) -> Read<Field> {
-        Ok(Field {
+    fn field(&mut self, of: IdedExpr, name: String) -> ParseResult<FieldAccess> {
+        Ok(FieldAccess {
             of: self.term(of)?,
             name: name.into(),
         })
     }
 
-    fn list(&mut self, list: ListExpr) -> Read<Term> {
+    fn list(&mut self, list: ListExpr) -> ParseResult<Term> {
         let optional = list.optional_indices;
         let elements = list.elements.into_iter().enumerate();
         let terms = elements.map(|(i, e)| Ok((self.term(e)?, optional.contains(&i))));
-        Ok(Term::List(terms.collect::<Read<_>>()?))
+        Ok(Term::List(terms.collect::<ParseResult<_>>()?))
     }
 
-    fn map(&mut self, entries: Vec<IdedEntryExpr>) -> Read<Term> {
+    fn map(&mut self, entries: Vec<IdedEntryExpr>) -> ParseResult<Term> {
         let mut terms = Vec::with_capacity(entries.len());
         for entry in entries {
             let EntryExpr::MapEntry(entry) = entry.expr else {
@@ -111,7 +108,7 @@ impl Reader {
         Ok(Term::Map(terms))
     }
 
-    fn call(&mut self, call: CallExpr) -> Read<Term> {
+    fn call(&mut self, call: CallExpr) -> ParseResult<Term> {
         let CallExpr {
             func_name: name,
             target,
@@ -123,7 +120,7 @@ impl Reader {
         }
     }
 
-    fn global(&mut self, name: String, args: Vec<IdedExpr>) -> Read<Term> {
+    fn global(&mut self, name: String, args: Vec<IdedExpr>) -> ParseResult<Term> {
         if let Some(operator) = binary(&name) {
             return Ok(Term::Binary(operator, Box::new(self.two(args)?)));
         }
@@ -145,7 +142,7 @@ impl Reader {
         }
     }
 
-    fn may_select(&mut self, args: Vec<IdedExpr>) -> Read<Term> {
+    fn may_select(&mut self, args: Vec<IdedExpr>) -> ParseResult<Term> {
         let [of, name] = exactly(args)?;
         let Expr::Literal(LiteralValue::String(name)) = name.expr else {
             return Err("a field name must follow '.?'".into());
@@ -154,7 +151,7 @@ impl Reader {
         Ok(Term::MaySelect(field.into()))
     }
 
-    fn has(&mut self, args: Vec<IdedExpr>) -> Read<Term> {
+    fn has(&mut self, args: Vec<IdedExpr>) -> ParseResult<Term> {
         let [argument] = exactly(args)?;
         let Expr::Select(select) = argument.expr else {
             return Err("invalid argument to has() macro".into());
@@ -163,8 +160,9 @@ impl Reader {
         Ok(Term::Has(field.into()))
     }
 
-    fn method(&mut self, name: String, target: IdedExpr, args: Vec<IdedExpr>) -> Read<Term> {
-        // A namespace only where it makes the name of a function; else it may be a variable.
+    fn method(&mut self, name: String, target: IdedExpr, args: Vec<IdedExpr>) -> ParseResult<Term> {
+        // Treated as a namespace only where that makes the name of a function; else it may be a
+        // variable.
         if let Expr::Ident(space) = &target.expr {
             let whole = format!("{space}.{name}");
             if SIGNATURES.iter().any(|(known, ..)| *known == whole) {
@@ -195,7 +193,7 @@ impl Reader {
         over: IdedExpr,
         mut args: Vec<IdedExpr>,
         transforms: bool,
-    ) -> Read<Term> {
+    ) -> ParseResult<Term> {
         let body = args.pop().ok_or("a body is missing")?;
         let filter = if transforms && args.len() == 3 {
             args.pop()
@@ -208,7 +206,7 @@ impl Reader {
         self.make_fold(kind, over, (first, second), filter, body)
     }
 
-    fn one_variable_map(&mut self, over: IdedExpr, mut args: Vec<IdedExpr>) -> Read<Term> {
+    fn one_variable_map(&mut self, over: IdedExpr, mut args: Vec<IdedExpr>) -> ParseResult<Term> {
         let body = args.pop().ok_or("a body is missing")?;
         let filter = if args.len() == 2 { args.pop() } else { None };
         let name = args.pop().ok_or("a variable is missing")?;
@@ -223,7 +221,7 @@ impl Reader {
         (variable, second): (Box<str>, Option<Box<str>>),
         filter: Option<IdedExpr>,
         body: IdedExpr,
-    ) -> Read<Term> {
+    ) -> ParseResult<Term> {
         Ok(Term::Fold(Box::new(Fold {
             kind,
             over: self.term(over)?,
@@ -234,7 +232,7 @@ impl Reader {
         })))
     }
 
-    fn may_bind(&mut self, value: IdedExpr, args: Vec<IdedExpr>) -> Read<Box<Bind>> {
+    fn may_bind(&mut self, value: IdedExpr, args: Vec<IdedExpr>) -> ParseResult<Box<Bind>> {
         let [name, body] = exactly(args)?;
         Ok(Box::new(Bind {
             variable: variable(name)?,
@@ -248,53 +246,53 @@ impl Reader {
         name: Box<str>,
         target: Option<IdedExpr>,
         args: Vec<IdedExpr>,
-    ) -> Read<Term> {
+    ) -> ParseResult<Term> {
         let target = target.map(|target| self.term(target)).transpose()?;
         let args = args.into_iter().map(|arg| self.term(arg));
-        let args = args.collect::<Read<Vec<_>>>()?;
+        let args = args.collect::<ParseResult<Vec<_>>>()?;
         match &*name {
             "matches" | "find" | "findAll" => self.remember_pattern(target.is_some(), &args)?,
             "duration" | "timestamp" => readable(&name, &args)?,
             _ => {}
         }
-        Ok(Term::Call(Box::new(Call { name, target, args })))
+        Ok(Term::Call(Box::new(FunctionCall { name, target, args })))
     }
 
-    fn remember_pattern(&mut self, method: bool, args: &[Term]) -> Read<()> {
+    fn remember_pattern(&mut self, method: bool, args: &[Term]) -> ParseResult<()> {
         let source = args.get(usize::from(!method));
         if let Some(Term::Literal(Literal::Text(source))) = source {
-            let regex = weighed(source, MOST_WEIGHT)
+            let regex = weighed(source, MAX_PATTERN_WEIGHT)
                 .map_err(|error| format!("invalid matches argument: {error}"))?;
             self.patterns.insert((&**source).into(), regex);
         }
         Ok(())
     }
 
-    fn one(&mut self, args: Vec<IdedExpr>) -> Read<Term> {
+    fn one(&mut self, args: Vec<IdedExpr>) -> ParseResult<Term> {
         let [only] = exactly(args)?;
         self.term(only)
     }
 
-    fn two(&mut self, args: Vec<IdedExpr>) -> Read<(Term, Term)> {
+    fn two(&mut self, args: Vec<IdedExpr>) -> ParseResult<(Term, Term)> {
         let [left, right] = exactly(args)?;
         Ok((self.term(left)?, self.term(right)?))
     }
 }
 
-fn exactly<const N: usize>(args: Vec<IdedExpr>) -> Read<[IdedExpr; N]> {
+fn exactly<const N: usize>(args: Vec<IdedExpr>) -> ParseResult<[IdedExpr; N]> {
     <[IdedExpr; N]>::try_from(args)
         .map_err(|args| format!("{N} arguments expected and {} given", args.len()))
 }
 
-fn variable(expression: IdedExpr) -> Read<Box<str>> {
+fn variable(expression: IdedExpr) -> ParseResult<Box<str>> {
     match expression.expr {
         Expr::Ident(name) => Ok(name.into()),
         _ => Err("argument must be a simple name".into()),
     }
 }
 
-/// Times that are written out must be readable.
-fn readable(name: &str, args: &[Term]) -> Read<()> {
+/// Refuses timestamp and duration literals that cannot be parsed.
+fn readable(name: &str, args: &[Term]) -> ParseResult<()> {
     let [Term::Literal(Literal::Text(text))] = args else {
         return Ok(());
     };
@@ -320,20 +318,20 @@ fn read_literal(literal: LiteralValue) -> Literal {
     }
 }
 
-fn binary(name: &str) -> Option<Operator> {
+fn binary(name: &str) -> Option<CelOperator> {
     Some(match name {
-        "_+_" => Operator::Add,
-        "_-_" => Operator::Subtract,
-        "_*_" => Operator::Multiply,
-        "_/_" => Operator::Divide,
-        "_%_" => Operator::Modulo,
-        "_==_" => Operator::Equal,
-        "_!=_" => Operator::NotEqual,
-        "_<_" => Operator::Less,
-        "_<=_" => Operator::LessOrEqual,
-        "_>_" => Operator::Greater,
-        "_>=_" => Operator::GreaterOrEqual,
-        "@in" => Operator::In,
+        "_+_" => CelOperator::Add,
+        "_-_" => CelOperator::Subtract,
+        "_*_" => CelOperator::Multiply,
+        "_/_" => CelOperator::Divide,
+        "_%_" => CelOperator::Modulo,
+        "_==_" => CelOperator::Equal,
+        "_!=_" => CelOperator::NotEqual,
+        "_<_" => CelOperator::Less,
+        "_<=_" => CelOperator::LessOrEqual,
+        "_>_" => CelOperator::Greater,
+        "_>=_" => CelOperator::GreaterOrEqual,
+        "@in" => CelOperator::In,
         _ => return None,
     })
 }

@@ -4,12 +4,12 @@ use std::fmt;
 
 /// An amount in billionths of one, exact over the range that quantities have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Quantity(i128);
+pub(super) struct CelQuantity(i128);
 
 const ONE: i128 = 1_000_000_000;
 
-impl Quantity {
-    /// Reads `1`, `1.5`, `100m`, `2Gi`, `1e3`. Digits below a billionth are rounded up in size.
+impl CelQuantity {
+    /// Parses `1`, `1.5`, `100m`, `2Gi`, `1e3`. Digits below a billionth are rounded up in size.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (negative, unsigned) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -60,7 +60,7 @@ impl Quantity {
     }
 }
 
-impl fmt::Display for Quantity {
+impl fmt::Display for CelQuantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.as_float())
     }
@@ -110,18 +110,18 @@ mod tests {
             ("-1", "-1000m"),
         ] {
             assert_eq!(
-                Quantity::parse(a).unwrap(),
-                Quantity::parse(b).unwrap(),
+                CelQuantity::parse(a).unwrap(),
+                CelQuantity::parse(b).unwrap(),
                 "{a} {b}"
             );
         }
-        assert!(Quantity::parse("1G") < Quantity::parse("1Gi"));
+        assert!(CelQuantity::parse("1G") < CelQuantity::parse("1Gi"));
     }
 
     #[test]
     fn nonsense_is_not_a_quantity() {
         for text in ["", "-", ".", "1.2.3", "1Kb", "Gi", "1e", "1e99", "one"] {
-            assert_eq!(Quantity::parse(text), None, "{text}");
+            assert_eq!(CelQuantity::parse(text), None, "{text}");
         }
     }
 }

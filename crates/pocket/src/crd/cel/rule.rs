@@ -1,36 +1,36 @@
 //! One rule of `x-kubernetes-validations`, compiled and checked against its schema.
 
 use super::{
-    check::{Checker, Names},
-    kind::Kind,
+    check::{Checker, TypeScope},
+    kind::StaticType,
     parse::parse,
     term::Program,
 };
 use crate::{
     crd::path::Path,
-    schema::{Place, Rule, Schema},
+    schema::{FieldPath, Schema, ValidationRule},
     status::{FieldErrorKind, Problems},
 };
 
-/// A rule that can run.
+/// A compiled rule.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct CompiledRule {
     pub(super) program: Program,
     pub(super) message: Option<Program>,
-    /// What is said when there is no message expression, or it fails.
+    /// The message when there is no message expression, or it fails.
     pub(super) text: Box<str>,
     pub(super) kind: FieldErrorKind,
-    /// What `fieldPath` adds to the place of the rule.
+    /// The suffix that `fieldPath` adds to the path of the rule.
     pub(super) suffix: Box<str>,
     pub(super) optional_old: bool,
 }
 
-/// Where a rule stands.
+/// The position of a rule in the schema.
 #[derive(Clone, Copy)]
-pub(super) struct Site<'s> {
+pub(super) struct RulePosition<'s> {
     pub(super) checker: Checker<'s>,
     pub(super) schema: Schema<'s>,
-    /// Whether a value here can be found again in the old object.
+    /// Whether a value here can be correlated with one in the old object.
     pub(super) correlatable: bool,
 }
 
@@ -41,14 +41,14 @@ const REASONS: &[(&str, FieldErrorKind)] = &[
     ("FieldValueRequired", FieldErrorKind::Required),
 ];
 
-impl Site<'_> {
-    /// Compiles `rule`, or reports why it cannot be.
+impl RulePosition<'_> {
+    /// Compiles `rule`, or reports why it is invalid.
     pub(super) fn ready(
         self,
-        rule: &Rule,
-        at: &Place<'_>,
+        rule: &ValidationRule,
+        at: &FieldPath<'_>,
         problems: &mut Problems,
-    ) -> Option<Ready> {
+    ) -> Option<CompiledRule> {
         review_message(rule, at, problems);
         let program = self.program(rule, at, problems)?;
         if rule.optional_old_self && !program.uses_old {
@@ -60,7 +60,7 @@ impl Site<'_> {
             problems.invalid(at.field("rule").to_string(), rule.rule.clone(), detail);
             return None;
         }
-        Some(Ready {
+        Some(CompiledRule {
             message: self.message(rule, at, problems),
             kind: reason(rule, at, problems)?,
             suffix: self.suffix(rule, at, problems)?,
@@ -73,7 +73,12 @@ impl Site<'_> {
         })
     }
 
-    fn program(self, rule: &Rule, at: &Place<'_>, problems: &mut Problems) -> Option<Program> {
+    fn program(
+        self,
+        rule: &ValidationRule,
+        at: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) -> Option<Program> {
         let path = at.field("rule").to_string();
         if rule.rule.trim().is_empty() {
             problems.required(path, "rule is not specified");
@@ -81,7 +86,7 @@ impl Site<'_> {
         }
         let result = self.compile(&rule.rule, rule.optional_old_self);
         match result {
-            Ok((program, Kind::Bool | Kind::Dyn)) => Some(program),
+            Ok((program, StaticType::Bool | StaticType::Dyn)) => Some(program),
             Ok(_) => {
                 problems.invalid(
                     path,
@@ -98,11 +103,16 @@ impl Site<'_> {
         }
     }
 
-    fn message(self, rule: &Rule, at: &Place<'_>, problems: &mut Problems) -> Option<Program> {
+    fn message(
+        self,
+        rule: &ValidationRule,
+        at: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) -> Option<Program> {
         let source = rule.message_expression.as_deref()?;
         let path = at.field("messageExpression").to_string();
         match self.compile(source, rule.optional_old_self) {
-            Ok((program, Kind::Text | Kind::Dyn)) => Some(program),
+            Ok((program, StaticType::Text | StaticType::Dyn)) => Some(program),
             Ok(_) => {
                 problems.invalid(path, source, "messageExpression must evaluate to a string");
                 None
@@ -114,22 +124,27 @@ impl Site<'_> {
         }
     }
 
-    fn compile(self, source: &str, optional_old: bool) -> Result<(Program, Kind), String> {
+    fn compile(self, source: &str, optional_old: bool) -> Result<(Program, StaticType), String> {
         let program = parse(source)?;
-        let this = Kind::of(self.schema)
+        let this = StaticType::of(self.schema)
             .ok_or("nothing is declared about the value, so rules cannot see it")?;
         let old = if optional_old {
-            Kind::optional(this.clone())
+            StaticType::optional(this.clone())
         } else {
             this.clone()
         };
-        let names = Names::new("self", &this);
+        let names = TypeScope::new("self", &this);
         let names = names.with("oldSelf", &old);
         let kind = self.checker.kind(&program.term, &names)?;
         Ok((program, kind))
     }
 
-    fn suffix(self, rule: &Rule, at: &Place<'_>, problems: &mut Problems) -> Option<Box<str>> {
+    fn suffix(
+        self,
+        rule: &ValidationRule,
+        at: &FieldPath<'_>,
+        problems: &mut Problems,
+    ) -> Option<Box<str>> {
         let Some(source) = rule.field_path.as_deref() else {
             return Some("".into());
         };
@@ -160,7 +175,11 @@ fn resolve(mut schema: Schema<'_>, source: &str) -> Option<Box<str>> {
     Some(out.into())
 }
 
-fn reason(rule: &Rule, at: &Place<'_>, problems: &mut Problems) -> Option<FieldErrorKind> {
+fn reason(
+    rule: &ValidationRule,
+    at: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> Option<FieldErrorKind> {
     let Some(given) = rule.reason.as_deref() else {
         return Some(FieldErrorKind::Invalid);
     };
@@ -172,7 +191,7 @@ fn reason(rule: &Rule, at: &Place<'_>, problems: &mut Problems) -> Option<FieldE
     known.map(|(_, kind)| *kind)
 }
 
-fn review_message(rule: &Rule, at: &Place<'_>, problems: &mut Problems) {
+fn review_message(rule: &ValidationRule, at: &FieldPath<'_>, problems: &mut Problems) {
     let path = || at.field("message").to_string();
     match rule.message.as_deref() {
         Some(message) if message.trim().is_empty() => {

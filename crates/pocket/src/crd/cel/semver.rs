@@ -2,18 +2,18 @@
 
 use std::cmp::Ordering;
 
-/// A version; what follows a `+` says nothing about order and is not kept.
+/// A version; build metadata (after `+`) does not affect ordering and is dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Semver {
     pub(super) major: i64,
     pub(super) minor: i64,
     pub(super) patch: i64,
-    before: Vec<Part>,
+    before: Vec<PrereleasePart>,
 }
 
-/// Numbers come before words, as the specification orders them.
+/// Numbers order before words, as the specification says.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum PrereleasePart {
     Number(i64),
     Word(Box<str>),
 }
@@ -66,17 +66,17 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-fn part(text: &str) -> Option<Part> {
+fn part(text: &str) -> Option<PrereleasePart> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-        return number(text).map(Part::Number);
+        return number(text).map(PrereleasePart::Number);
     }
-    is_identifier(text).then(|| Part::Word(text.into()))
+    is_identifier(text).then(|| PrereleasePart::Word(text.into()))
 }
 
 impl Ord for Semver {
     fn cmp(&self, other: &Self) -> Ordering {
         let numbers = |v: &Self| (v.major, v.minor, v.patch);
-        // A version that comes before a release is less than the release.
+        // A pre-release is less than its release.
         let released = |v: &Self| v.before.is_empty();
         numbers(self)
             .cmp(&numbers(other))

@@ -1,16 +1,16 @@
-//! An expression as it is checked and evaluated: macros are terms, not expanded loops.
+//! The terms of an expression, checked and evaluated: macros are terms, not expanded loops.
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::crd::pattern::Weighed;
+use crate::crd::pattern::WeighedPattern;
 
-/// A parsed expression and what was prepared for running it.
+/// A parsed expression and what was prepared for evaluating it.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) term: Term,
-    /// Regular expressions that are written out in the expression, compiled once.
-    pub(super) patterns: HashMap<Box<str>, Weighed>,
-    /// Whether the expression speaks of `oldSelf`.
+    /// Regular expression literals, compiled once.
+    pub(super) patterns: HashMap<Box<str>, WeighedPattern>,
+    /// Whether the expression uses `oldSelf`.
     pub(super) uses_old: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Literal {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum CelOperator {
     Add,
     Subtract,
     Multiply,
@@ -41,7 +41,7 @@ pub(super) enum Operator {
     In,
 }
 
-impl Operator {
+impl CelOperator {
     /// As error messages name it.
     pub(super) fn symbol(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Operator {
     }
 }
 
-/// What a comprehension makes of its range.
+/// The result a comprehension makes of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoldKind {
     All,
@@ -88,20 +88,20 @@ pub(super) struct Fold {
 }
 
 #[derive(Debug)]
-pub(super) struct Call {
-    /// Namespaced names are whole: `optional.of`.
+pub(super) struct FunctionCall {
+    /// Includes the namespace: `optional.of`.
     pub(super) name: Box<str>,
     pub(super) target: Option<Term>,
     pub(super) args: Vec<Term>,
 }
 
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct FieldAccess {
     pub(super) of: Term,
     pub(super) name: Box<str>,
 }
 
-/// `value.optMap(variable, body)`: the body sees what the optional holds.
+/// `value.optMap(variable, body)`: the body gets the content of the optional.
 #[derive(Debug)]
 pub(super) struct Bind {
     pub(super) variable: Box<str>,
@@ -113,24 +113,24 @@ pub(super) struct Bind {
 pub(super) enum Term {
     Literal(Literal),
     Name(Box<str>),
-    Select(Box<Field>),
+    Select(Box<FieldAccess>),
     /// `a.?b`
-    MaySelect(Box<Field>),
+    MaySelect(Box<FieldAccess>),
     /// `has(a.b)`
-    Has(Box<Field>),
+    Has(Box<FieldAccess>),
     Index(Box<(Term, Term)>),
     /// `a[?b]`
     MayIndex(Box<(Term, Term)>),
     /// Elements, each with whether it is an optional to be left out when empty.
     List(Vec<(Term, bool)>),
     Map(Vec<(Term, Term, bool)>),
-    Call(Box<Call>),
+    Call(Box<FunctionCall>),
     Not(Box<Term>),
     Negate(Box<Term>),
     And(Box<(Term, Term)>),
     Or(Box<(Term, Term)>),
     If(Box<(Term, Term, Term)>),
-    Binary(Operator, Box<(Term, Term)>),
+    Binary(CelOperator, Box<(Term, Term)>),
     Fold(Box<Fold>),
     /// `a.optMap(x, body)`
     MayMap(Box<Bind>),

@@ -42,10 +42,10 @@ fn with_rules(rules: &Value) -> Value {
     schema
 }
 
-fn compiled(schema: &Value) -> (Compiled, Rules, Vec<String>) {
+fn compiled(schema: &Value) -> (Compiled, CompiledRules, Vec<String>) {
     let compiled = compile(schema, false);
     let mut problems = Problems::new();
-    let rules = Rules::compile(compiled.root(), "", &mut problems);
+    let rules = CompiledRules::compile(compiled.root(), "", &mut problems);
     let problems = problems.iter().map(ToString::to_string).collect();
     (compiled, rules, problems)
 }

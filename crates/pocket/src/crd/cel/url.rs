@@ -1,6 +1,6 @@
 //! URLs in rules: `url(…)`. Absolute URLs and absolute paths, as the API server accepts them.
 
-/// The parts of a URL that rules can ask for, as they are written.
+/// The parts of a URL that rules can access, as written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) scheme: Box<str>,

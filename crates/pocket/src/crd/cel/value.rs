@@ -1,4 +1,4 @@
-//! The values expressions work on. Objects stay JSON, read through their schema when asked.
+//! The values of expressions. Objects stay JSON and are read lazily through their schema.
 
 use std::{collections::BTreeMap, net::IpAddr, ops::Deref, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
     misfit::misfit,
     name,
     net::Net,
-    quantity::Quantity,
+    quantity::CelQuantity,
     semver::Semver,
     url::Url,
 };
@@ -67,13 +67,13 @@ impl<'a> List<'a> {
 
 /// A key of a map that an expression made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(super) enum MapKey {
     Bool(bool),
     Int(i64),
     Text(Arc<str>),
 }
 
-impl Key {
+impl MapKey {
     pub(super) fn value<'a>(&self) -> Val<'a> {
         match self {
             Self::Bool(value) => Val::Bool(*value),
@@ -85,12 +85,12 @@ impl Key {
 
 /// A map, or an object with the schema it is read through.
 #[derive(Debug, Clone)]
-pub(super) enum Fields<'a> {
+pub(super) enum MapValue<'a> {
     Of(&'a Map<String, Value>, Option<Schema<'a>>),
-    Made(Arc<BTreeMap<Key, Val<'a>>>),
+    Made(Arc<BTreeMap<MapKey, Val<'a>>>),
 }
 
-impl<'a> Fields<'a> {
+impl<'a> MapValue<'a> {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Of(fields, _) => fields.len(),
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Why a declared field cannot be looked at.
+    /// Why a declared field cannot be read.
     pub(super) fn misfit(&self, field: &str) -> Option<String> {
         let Self::Of(fields, Some(schema)) = self else {
             return None;
@@ -107,14 +107,14 @@ impl<'a> Fields<'a> {
         misfit(fields.get(&*name)?, schema.property(&name)?)
     }
 
-    /// `a.field`: the names of declared properties may be escaped, keys of maps never are.
+    /// `a.field`: names of declared properties may be escaped, keys of maps never are.
     pub(super) fn select(&self, field: &str) -> Option<Val<'a>> {
         match self {
             Self::Of(fields, Some(schema)) if schema.node().additional.is_none() => {
                 let name = name::property(field);
                 let value = fields.get(&*name)?;
                 let property = schema.property(&name);
-                // Where null is not allowed it is as good as nothing.
+                // Null counts as absent where it is not allowed.
                 if value.is_null() && property.is_some_and(|p| !p.node().nullable) {
                     return None;
                 }
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
     pub(super) fn keys(&self) -> Vec<Val<'a>> {
         match self {
             Self::Of(fields, _) => fields.keys().map(|k| Val::Text(Text::Of(k))).collect(),
-            Self::Made(fields) => fields.keys().map(Key::value).collect(),
+            Self::Made(fields) => fields.keys().map(MapKey::value).collect(),
         }
     }
 }
@@ -153,14 +153,14 @@ pub(super) enum Val<'a> {
     Double(f64),
     Text(Text<'a>),
     Bytes(Arc<[u8]>),
-    /// Bytes of the object that nobody has looked at: decoding them has a price.
+    /// Bytes of the object, not decoded yet: decoding is charged.
     Encoded(&'a str),
     List(List<'a>),
-    Map(Fields<'a>),
+    Map(MapValue<'a>),
     Optional(Option<Arc<Val<'a>>>),
     Time(Timestamp),
     Span(SignedDuration),
-    Quantity(Quantity),
+    Quantity(CelQuantity),
     Url(Arc<Url>),
     Ip(IpAddr),
     Net(Net),
@@ -171,7 +171,7 @@ pub(super) enum Val<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// Reads JSON as its schema says; a value that does not fit its schema is read as it stands.
+    /// Reads JSON as its schema says; a value that does not fit its schema is read as it is.
     pub(super) fn read(value: &'a Value, schema: Option<Schema<'a>>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -179,7 +179,7 @@ impl<'a> Val<'a> {
             Value::Number(number) => Self::number(number, schema),
             Value::String(text) => Self::string(text, schema),
             Value::Array(items) => Self::List(List::Of(items, schema.and_then(Schema::items))),
-            Value::Object(fields) => Self::Map(Fields::Of(fields, schema)),
+            Value::Object(fields) => Self::Map(MapValue::Of(fields, schema)),
         }
     }
 
@@ -207,7 +207,7 @@ impl<'a> Val<'a> {
         read.unwrap_or(Self::Text(Text::Of(text)))
     }
 
-    /// The value itself, once it is looked at.
+    /// The decoded value.
     pub(super) fn decoded(self, meter: &Meter) -> Result<Self, Fault> {
         let Self::Encoded(text) = self else {
             return Ok(self);
@@ -231,14 +231,14 @@ impl<'a> Val<'a> {
         Self::Optional(Some(self.into()))
     }
 
-    pub(super) fn key(&self) -> Option<Key> {
+    pub(super) fn key(&self) -> Option<MapKey> {
         Some(match self {
-            Self::Bool(value) => Key::Bool(*value),
-            Self::Int(value) => Key::Int(*value),
-            Self::Uint(value) => Key::Int(i64::try_from(*value).ok()?),
-            Self::Double(value) if value.fract() == 0.0 => Key::Int(*value as i64),
-            Self::Text(Text::Of(text)) => Key::Text((*text).into()),
-            Self::Text(Text::Made(text)) => Key::Text(text.clone()),
+            Self::Bool(value) => MapKey::Bool(*value),
+            Self::Int(value) => MapKey::Int(*value),
+            Self::Uint(value) => MapKey::Int(i64::try_from(*value).ok()?),
+            Self::Double(value) if value.fract() == 0.0 => MapKey::Int(*value as i64),
+            Self::Text(Text::Of(text)) => MapKey::Text((*text).into()),
+            Self::Text(Text::Made(text)) => MapKey::Text(text.clone()),
             _ => return None,
         })
     }

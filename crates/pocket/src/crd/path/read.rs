@@ -1,15 +1,15 @@
-//! Reading a path from its text.
+//! Parsing a path.
 
 use serde_json::Value;
 
-use super::{Comparison, Filter, Operand, Step};
+use super::{Filter, FilterOperator, Operand, PathStep};
 
-/// Paths of more steps than any object is deep are refused.
-const MOST_STEPS: usize = 128;
+/// Steps of a path, at most: more than any object is deep.
+const MAX_STEPS: usize = 128;
 
-pub(super) fn steps(source: &str) -> Result<Vec<Step>, String> {
+pub(super) fn steps(source: &str) -> Result<Vec<PathStep>, String> {
     let source = source.strip_prefix('$').unwrap_or(source);
-    let mut reader = Reader { rest: source };
+    let mut reader = PathParser { rest: source };
     let steps = reader.steps()?;
     if !reader.rest.is_empty() {
         return Err(format!("unexpected \"{}\"", reader.rest));
@@ -17,16 +17,16 @@ pub(super) fn steps(source: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-struct Reader<'s> {
+struct PathParser<'s> {
     rest: &'s str,
 }
 
-impl<'s> Reader<'s> {
-    /// Reads as far as steps go; what is left is the caller's.
-    fn steps(&mut self) -> Result<Vec<Step>, String> {
+impl<'s> PathParser<'s> {
+    /// Parses as many steps as there are; the caller handles the rest.
+    fn steps(&mut self) -> Result<Vec<PathStep>, String> {
         let mut steps = Vec::new();
         loop {
-            if steps.len() > MOST_STEPS {
+            if steps.len() > MAX_STEPS {
                 return Err("the path has too many steps".into());
             }
             if self.take("[") {
@@ -35,9 +35,9 @@ impl<'s> Reader<'s> {
                 if self.take("[") {
                     steps.push(self.bracket()?);
                 } else if self.take("*") {
-                    steps.push(Step::Each);
+                    steps.push(PathStep::Each);
                 } else if let Some(name) = self.name()? {
-                    steps.push(Step::Field(name.into()));
+                    steps.push(PathStep::Field(name.into()));
                 } else if !self.rest.is_empty() || !steps.is_empty() {
                     return Err("a field name must follow \".\"".into());
                 }
@@ -72,21 +72,21 @@ impl<'s> Reader<'s> {
         Ok((!name.is_empty()).then_some(name))
     }
 
-    fn bracket(&mut self) -> Result<Step, String> {
+    fn bracket(&mut self) -> Result<PathStep, String> {
         let step = if self.take("*") {
-            Step::Each
+            PathStep::Each
         } else if self.take("?(") {
             let filter = self.filter()?;
             self.expect(")")?;
-            Step::Filter(filter)
+            PathStep::Filter(filter)
         } else if let Some(name) = self.quoted()? {
-            Step::Field(name.into())
+            PathStep::Field(name.into())
         } else {
             let digits = self.until(']');
             let index = digits.parse().map_err(|_| {
                 format!("\"[{digits}]\" is neither an index, a quoted name, [*] nor a filter")
             })?;
-            Step::Index(index)
+            PathStep::Index(index)
         };
         self.expect("]")?;
         Ok(step)
@@ -109,14 +109,14 @@ impl<'s> Reader<'s> {
         Ok(Filter { left, test })
     }
 
-    fn comparison(&mut self) -> Option<Comparison> {
+    fn comparison(&mut self) -> Option<FilterOperator> {
         for (text, comparison) in [
-            ("==", Comparison::Equal),
-            ("!=", Comparison::NotEqual),
-            ("<=", Comparison::LessOrEqual),
-            (">=", Comparison::GreaterOrEqual),
-            ("<", Comparison::Less),
-            (">", Comparison::Greater),
+            ("==", FilterOperator::Equal),
+            ("!=", FilterOperator::NotEqual),
+            ("<=", FilterOperator::LessOrEqual),
+            (">=", FilterOperator::GreaterOrEqual),
+            ("<", FilterOperator::Less),
+            (">", FilterOperator::Greater),
         ] {
             if self.take(text) {
                 return Some(comparison);

@@ -1,22 +1,33 @@
-//! Defaults must be what they would be if somebody had sent them: pruned, valid, within the rules.
+//! Validation of defaults: a default must be a valid value itself, pruned and within the rules.
 
-use super::Place;
+use super::FieldPath;
 use crate::{
-    crd::{cel::Rules, default::default, prune::prune, validate::validate_part},
+    crd::{cel::CompiledRules, default::default, prune::prune, validate::validate_part},
     schema::Schema,
     status::Problems,
 };
 
-pub(super) fn review(root: Schema<'_>, rules: &Rules, at: &Place<'_>, problems: &mut Problems) {
+pub(super) fn review(
+    root: Schema<'_>,
+    rules: &CompiledRules,
+    at: &FieldPath<'_>,
+    problems: &mut Problems,
+) {
     walk(root, true, rules, at, problems);
 }
 
-fn walk(schema: Schema<'_>, is_root: bool, rules: &Rules, at: &Place<'_>, problems: &mut Problems) {
+fn walk(
+    schema: Schema<'_>,
+    is_root: bool,
+    rules: &CompiledRules,
+    at: &FieldPath<'_>,
+    problems: &mut Problems,
+) {
     check(schema, rules, &at.field("default"), problems);
     let node = schema.node();
     let properties = at.field("properties");
     for (name, &id) in &node.properties {
-        // The built-in type of metadata has no defaults of the schema's.
+        // Metadata has a built-in type, without defaults of the schema.
         let whole = is_root || node.embedded_resource;
         if whole && &**name == "metadata" {
             continue;
@@ -33,7 +44,7 @@ fn walk(schema: Schema<'_>, is_root: bool, rules: &Rules, at: &Place<'_>, proble
     }
 }
 
-fn check(schema: Schema<'_>, rules: &Rules, at: &Place<'_>, problems: &mut Problems) {
+fn check(schema: Schema<'_>, rules: &CompiledRules, at: &FieldPath<'_>, problems: &mut Problems) {
     let Some(given) = &schema.node().default else {
         return;
     };

@@ -1,15 +1,15 @@
-//! What a resource may be called.
+//! Validation of a resource's names.
 
 use serde_json::Value;
 
-use super::Place;
+use super::FieldPath;
 use crate::status::Problems;
 
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// The most characters of a label.
-const LONGEST: usize = 63;
+/// Characters of a label, at most.
+const MAX_NAME_LENGTH: usize = 63;
 
 fn begins_with_letter(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && is_part(text)
@@ -35,17 +35,17 @@ pub(super) fn group(group: &str, problems: &mut Problems) {
 }
 
 /// Reports `text` unless it is a label.
-pub(super) fn label(text: &str, at: &Place<'_>, problems: &mut Problems) {
+pub(super) fn label(text: &str, at: &FieldPath<'_>, problems: &mut Problems) {
     for complaint in complaints(text) {
         problems.invalid(at.to_string(), text, complaint);
     }
 }
 
-/// Why a text is no label: its length and its letters are told apart.
+/// Why a text is not a label: length and characters are separate errors.
 fn complaints(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
-    if text.len() > LONGEST {
-        complaints.push(format!("must be no more than {LONGEST} characters"));
+    if text.len() > MAX_NAME_LENGTH {
+        complaints.push(format!("must be no more than {MAX_NAME_LENGTH} characters"));
     }
     if !begins_with_letter(text) {
         complaints.push(LABEL.to_owned());
@@ -53,7 +53,7 @@ fn complaints(text: &str) -> Vec<String> {
     complaints
 }
 
-pub(super) fn names(names: &Value, at: &Place<'_>, problems: &mut Problems) {
+pub(super) fn names(names: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     let text = |name: &str| names[name].as_str().unwrap_or_default();
     for name in ["plural", "singular"] {
         match text(name) {

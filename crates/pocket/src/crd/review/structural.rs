@@ -1,9 +1,9 @@
-//! Whether a schema is structural: its shape is plain without looking inside `allOf`, `anyOf`,
-//! `oneOf` and `not`, which may only add limits to it.
+//! Whether a schema is structural: its shape is known without looking inside `allOf`, `anyOf`,
+//! `oneOf` and `not`, which may only add limits.
 
 use serde_json::Value;
 
-use super::Place;
+use super::FieldPath;
 use crate::status::Problems;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -13,7 +13,7 @@ enum Level {
     Field,
 }
 
-pub(super) fn review(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
+pub(super) fn review(schema: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     shape(schema, Level::Root, at, problems);
     complete(schema, at, problems);
 }
@@ -22,7 +22,7 @@ fn is_on(schema: &Value, word: &str) -> bool {
     schema[word] == true
 }
 
-fn shape(schema: &Value, level: Level, at: &Place<'_>, problems: &mut Problems) {
+fn shape(schema: &Value, level: Level, at: &FieldPath<'_>, problems: &mut Problems) {
     if schema["type"] == "array" && !schema["items"].is_object() {
         problems.required(at.field("items").to_string(), "must be specified");
     }
@@ -50,7 +50,7 @@ fn shape(schema: &Value, level: Level, at: &Place<'_>, problems: &mut Problems) 
     object_fields(schema, level, at, problems);
 }
 
-fn extensions(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn extensions(schema: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     if !is_on(schema, "x-kubernetes-int-or-string") {
         return;
     }
@@ -65,7 +65,7 @@ fn extensions(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-fn types(schema: &Value, level: Level, at: &Place<'_>, problems: &mut Problems) {
+fn types(schema: &Value, level: Level, at: &FieldPath<'_>, problems: &mut Problems) {
     let ty = schema["type"].as_str().unwrap_or_default();
     let path = || at.field("type").to_string();
     let embedded = is_on(schema, "x-kubernetes-embedded-resource");
@@ -94,7 +94,7 @@ fn types(schema: &Value, level: Level, at: &Place<'_>, problems: &mut Problems) 
     }
 }
 
-fn embedded_resource(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn embedded_resource(schema: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     if !schema["additionalProperties"].is_null() {
         problems.forbidden(
             at.field("additionalProperties").to_string(),
@@ -114,7 +114,7 @@ fn embedded_resource(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
 }
 
 /// apiVersion, kind and metadata are the same in every whole object.
-fn object_fields(schema: &Value, level: Level, at: &Place<'_>, problems: &mut Problems) {
+fn object_fields(schema: &Value, level: Level, at: &FieldPath<'_>, problems: &mut Problems) {
     if level != Level::Root && !is_on(schema, "x-kubernetes-embedded-resource") {
         return;
     }
@@ -167,7 +167,7 @@ fn is_int_or_string(any_of: &Value) -> bool {
     types("integer", "string")
 }
 
-fn junctions(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn junctions(schema: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     let int_or_string = is_on(schema, "x-kubernetes-int-or-string");
     for word in ["allOf", "anyOf", "oneOf"] {
         if word == "anyOf" && int_or_string && is_int_or_string(&schema[word]) {
@@ -187,7 +187,7 @@ fn junctions(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-/// Words that say what a value is and not how it is limited.
+/// Keywords that declare the shape of a value, not its limits.
 const SHAPING: &[(&str, &str)] = &[
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
@@ -223,7 +223,7 @@ const SHAPING: &[(&str, &str)] = &[
     ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
-fn limits_only(schema: &Value, spelled: bool, at: &Place<'_>, problems: &mut Problems) {
+fn limits_only(schema: &Value, spelled: bool, at: &FieldPath<'_>, problems: &mut Problems) {
     for (word, detail) in SHAPING {
         let given = &schema[*word];
         let empty = given.is_null()
@@ -261,8 +261,8 @@ fn limits_only(schema: &Value, spelled: bool, at: &Place<'_>, problems: &mut Pro
     }
 }
 
-/// What a limit speaks of must exist outside of the limits.
-fn complete(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
+/// Checks that every field a limit refers to is declared outside of the limits.
+fn complete(schema: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     specified(schema, schema, at, at, problems);
     if schema["items"].is_object() {
         complete(&schema["items"], &at.field("items"), problems);
@@ -277,12 +277,12 @@ fn complete(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-/// Looks through the junctions of `limits` for fields that `shape` lacks.
+/// Searches the junctions of `limits` for fields that `shape` lacks.
 fn specified(
     shape: &Value,
     limits: &Value,
-    shape_at: &Place<'_>,
-    at: &Place<'_>,
+    shape_at: &FieldPath<'_>,
+    at: &FieldPath<'_>,
     problems: &mut Problems,
 ) {
     for word in ["allOf", "anyOf", "oneOf"] {
@@ -299,8 +299,8 @@ fn specified(
 fn fields_of(
     shape: &Value,
     branch: &Value,
-    shape_at: &Place<'_>,
-    at: &Place<'_>,
+    shape_at: &FieldPath<'_>,
+    at: &FieldPath<'_>,
     problems: &mut Problems,
 ) {
     let (shape_properties, properties) = (shape_at.field("properties"), at.field("properties"));
@@ -328,7 +328,7 @@ fn fields_of(
     specified(shape, branch, shape_at, at, problems);
 }
 
-fn because(shape_at: &Place<'_>, at: &Place<'_>, problems: &mut Problems) {
+fn because(shape_at: &FieldPath<'_>, at: &FieldPath<'_>, problems: &mut Problems) {
     let detail = format!("because it is defined in {at}");
     problems.required(shape_at.to_string(), detail);
 }

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Place, defaults, names, structural, words};
+use super::{FieldPath, defaults, names, structural, words};
 use crate::{
-    crd::{cel::Rules, compile::compile, path::Path},
+    crd::{cel::CompiledRules, compile::compile, path::Path},
     schema::{Schema, Type},
     status::Problems,
 };
@@ -22,10 +22,10 @@ const COLUMN_FORMATS: &[&str] = &[
     "int64",
     "password",
 ];
-const MOST_SELECTABLE: usize = 8;
-const MOST_WARNING: usize = 256;
+const MAX_SELECTABLE_FIELDS: usize = 8;
+const MAX_WARNING_BYTES: usize = 256;
 
-pub(super) fn versions(spec: &Value, at: &Place<'_>, problems: &mut Problems) {
+pub(super) fn versions(spec: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     let versions = list(&spec["versions"]);
     let mut seen = HashSet::new();
     let unique = versions
@@ -40,7 +40,7 @@ pub(super) fn versions(spec: &Value, at: &Place<'_>, problems: &mut Problems) {
         let detail = "must have exactly one version marked as storage version";
         problems.invalid(at.to_string(), names(), detail);
     }
-    // What all versions say is looked at once, as if it stood beside them.
+    // A schema shared by all versions is checked once, as if it stood beside them.
     let schema = |version: &Value| version["schema"].clone();
     let shared = versions
         .iter()
@@ -50,7 +50,7 @@ pub(super) fn versions(spec: &Value, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-fn review(version: &Value, at: &Place<'_>, shared: Option<usize>, problems: &mut Problems) {
+fn review(version: &Value, at: &FieldPath<'_>, shared: Option<usize>, problems: &mut Problems) {
     let name = version["name"].as_str().unwrap_or_default();
     names::label(name, &at.field("name"), problems);
     deprecation(version, at, problems);
@@ -63,7 +63,7 @@ fn review(version: &Value, at: &Place<'_>, shared: Option<usize>, problems: &mut
         return;
     };
     let place = match shared {
-        Some(0) => Place::At("spec.validation.openAPIV3Schema"),
+        Some(0) => FieldPath::At("spec.validation.openAPIV3Schema"),
         Some(_) => return,
         None => place,
     };
@@ -81,7 +81,7 @@ fn review(version: &Value, at: &Place<'_>, shared: Option<usize>, problems: &mut
         return;
     }
     let compiled = compile(schema, false);
-    let rules = Rules::compile(compiled.root(), &place.to_string(), problems);
+    let rules = CompiledRules::compile(compiled.root(), &place.to_string(), problems);
     defaults::review(compiled.root(), &rules, &place, problems);
     selectable(
         version,
@@ -91,23 +91,24 @@ fn review(version: &Value, at: &Place<'_>, shared: Option<usize>, problems: &mut
     );
 }
 
-fn deprecation(version: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn deprecation(version: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     let Some(warning) = version["deprecationWarning"].as_str() else {
         return;
     };
     let path = at.field("deprecationWarning").to_string();
     if version["deprecated"] != true {
         problems.invalid(path, warning, "can only be set for deprecated versions");
-    } else if warning.len() > MOST_WARNING {
-        problems.too_long(path, MOST_WARNING);
+    } else if warning.len() > MAX_WARNING_BYTES {
+        problems.too_long(path, MAX_WARNING_BYTES);
     } else if warning.is_empty() || warning.chars().any(char::is_control) {
         let detail = "must be non-empty and contain printable characters only";
         problems.invalid(path, warning, detail);
     }
 }
 
-/// With a status subresource the root is split in two, so nothing may reason about it as a whole.
-fn root_fields(schema: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
+/// With a status subresource the object is split in two, so no rule may apply to the root as a
+/// whole.
+fn root_fields(schema: &Map<String, Value>, at: &FieldPath<'_>, problems: &mut Problems) {
     const SPLITTING: &[&str] = &[
         "additionalProperties",
         "allOf",
@@ -133,7 +134,7 @@ fn root_fields(schema: &Map<String, Value>, at: &Place<'_>, problems: &mut Probl
     }
 }
 
-fn columns(version: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn columns(version: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     for (index, column) in list(&version["additionalPrinterColumns"])
         .iter()
         .enumerate()
@@ -168,7 +169,7 @@ fn columns(version: &Value, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-fn readable(given: &str, at: &Place<'_>, problems: &mut Problems) -> Option<Path> {
+fn readable(given: &str, at: &FieldPath<'_>, problems: &mut Problems) -> Option<Path> {
     match Path::parse(given) {
         Ok(path) => Some(path),
         Err(why) => {
@@ -179,7 +180,7 @@ fn readable(given: &str, at: &Place<'_>, problems: &mut Problems) -> Option<Path
     }
 }
 
-fn scale(scale: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn scale(scale: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     if !scale.is_object() {
         return;
     }
@@ -199,7 +200,7 @@ fn scale(scale: &Value, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-fn scale_path(given: &str, roots: &[&str], at: &Place<'_>, problems: &mut Problems) {
+fn scale_path(given: &str, roots: &[&str], at: &FieldPath<'_>, problems: &mut Problems) {
     let Some(path) = readable(given, at, problems) else {
         return;
     };
@@ -216,10 +217,10 @@ fn scale_path(given: &str, roots: &[&str], at: &Place<'_>, problems: &mut Proble
     }
 }
 
-fn selectable(version: &Value, root: Schema<'_>, at: &Place<'_>, problems: &mut Problems) {
+fn selectable(version: &Value, root: Schema<'_>, at: &FieldPath<'_>, problems: &mut Problems) {
     let fields = list(&version["selectableFields"]);
-    if fields.len() > MOST_SELECTABLE {
-        problems.too_many(at.to_string(), fields.len(), MOST_SELECTABLE);
+    if fields.len() > MAX_SELECTABLE_FIELDS {
+        problems.too_many(at.to_string(), fields.len(), MAX_SELECTABLE_FIELDS);
     }
     let mut seen = HashSet::new();
     for (index, field) in fields.iter().enumerate() {

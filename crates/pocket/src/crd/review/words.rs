@@ -1,10 +1,10 @@
-//! The words a schema may use, whatever its structure.
+//! The keywords a schema may use, whatever its structure.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::Place;
+use super::FieldPath;
 use crate::{crd::pattern::pattern, status::Problems};
 
 const NOT_SUPPORTED: &[&str] = &[
@@ -23,7 +23,7 @@ const NOT_SUPPORTED: &[&str] = &[
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// Reviews `schema` and everything below it.
-pub(super) fn review(schema: &Value, at: &Place<'_>, problems: &mut Problems) {
+pub(super) fn review(schema: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     let Some(words) = schema.as_object() else {
         let detail = "must be a schema";
         problems.invalid(at.to_string(), schema.clone(), detail);
@@ -58,7 +58,7 @@ fn is_set(value: &Value) -> bool {
     !value.is_null() && *value != false && value.as_str() != Some("")
 }
 
-fn types(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
+fn types(words: &Map<String, Value>, at: &FieldPath<'_>, problems: &mut Problems) {
     let path = || at.field("type").to_string();
     match words.get("type").and_then(Value::as_str) {
         None | Some("") => {}
@@ -77,7 +77,7 @@ fn types(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
     }
 }
 
-fn properties_or_map(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
+fn properties_or_map(words: &Map<String, Value>, at: &FieldPath<'_>, problems: &mut Problems) {
     let has_properties = words
         .get("properties")
         .and_then(Value::as_object)
@@ -93,7 +93,7 @@ fn properties_or_map(words: &Map<String, Value>, at: &Place<'_>, problems: &mut 
     }
 }
 
-fn map_type(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
+fn map_type(words: &Map<String, Value>, at: &FieldPath<'_>, problems: &mut Problems) {
     let Some(given) = words.get("x-kubernetes-map-type").and_then(Value::as_str) else {
         return;
     };
@@ -108,7 +108,7 @@ fn must_have_type(
     words: &Map<String, Value>,
     ty: &str,
     because: &str,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     problems: &mut Problems,
 ) {
     let path = at.field("type").to_string();
@@ -120,7 +120,7 @@ fn must_have_type(
     }
 }
 
-fn list_marks(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
+fn list_marks(words: &Map<String, Value>, at: &FieldPath<'_>, problems: &mut Problems) {
     let keys = words.get("x-kubernetes-list-map-keys");
     let keys = keys.and_then(Value::as_array).filter(|k| !k.is_empty());
     let place = at.field("x-kubernetes-list-map-keys");
@@ -151,8 +151,8 @@ fn list_marks(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problem
     }
 }
 
-/// The entries of a set are compared as wholes, so they must be whole values.
-fn set_items(items: &Value, at: &Place<'_>, problems: &mut Problems) {
+/// The entries of a set are compared as a whole, so they must be atomic values.
+fn set_items(items: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     if items["nullable"] == true {
         problems.forbidden(
             at.field("nullable").to_string(),
@@ -170,14 +170,14 @@ fn set_items(items: &Value, at: &Place<'_>, problems: &mut Problems) {
         ),
         _ => return,
     };
-    // A list without a mark is atomic; an object without one is not.
+    // A list without `x-kubernetes-list-type` is atomic; an object without a map type is not.
     let unmarked_list = mark == "x-kubernetes-list-type" && items.get(mark).is_none();
     if items[mark] != "atomic" && !unmarked_list {
         problems.invalid(at.field(mark).to_string(), items[mark].clone(), detail);
     }
 }
 
-fn map_keys(keys: &[Value], items: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn map_keys(keys: &[Value], items: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     let place = at.field("x-kubernetes-list-map-keys");
     let of = at.field("items");
     if items["type"] != "object" {
@@ -205,7 +205,13 @@ fn map_keys(keys: &[Value], items: &Value, at: &Place<'_>, problems: &mut Proble
     }
 }
 
-fn map_key(name: &str, property: &Value, items: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn map_key(
+    name: &str,
+    property: &Value,
+    items: &Value,
+    at: &FieldPath<'_>,
+    problems: &mut Problems,
+) {
     let scalar = property["x-kubernetes-int-or-string"] == true
         || matches!(
             property["type"].as_str(),
@@ -234,7 +240,7 @@ fn map_key(name: &str, property: &Value, items: &Value, at: &Place<'_>, problems
     }
 }
 
-fn below(words: &Map<String, Value>, at: &Place<'_>, problems: &mut Problems) {
+fn below(words: &Map<String, Value>, at: &FieldPath<'_>, problems: &mut Problems) {
     if let Some(properties) = words.get("properties").and_then(Value::as_object) {
         let place = at.field("properties");
         for (name, property) in properties {

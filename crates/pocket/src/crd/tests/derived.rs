@@ -1,4 +1,4 @@
-//! Definitions that kube derives from Rust types, as our own areas make them.
+//! Definitions that kube derives from Rust types, as this project's own areas make them.
 
 use std::collections::BTreeMap;
 

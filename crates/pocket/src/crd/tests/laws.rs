@@ -67,7 +67,7 @@ fn whole(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
 
-/// A value that keeps the schema, or nothing where the schema asks for no value at all.
+/// A value that fits the schema, or null where the schema wants no value at all.
 fn fitting(schema: &Value, full: bool) -> Value {
     match schema["type"].as_str() {
         Some("string") => json!("x"),

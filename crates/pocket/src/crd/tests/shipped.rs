@@ -22,7 +22,7 @@ fn crd(group: &str, kind: &str, plural: &str, version: Value) -> Value {
         "spec": {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]}})
 }
 
-/// As the server treats an object that was sent.
+/// Treats an object as the server treats one that a client sent.
 fn admit(definition: &Definition, mut new: Value, old: Option<&Value>) -> (Value, Vec<String>) {
     let version = definition.storage().unwrap();
     let mut texts = version.prune(&mut new);

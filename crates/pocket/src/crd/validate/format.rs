@@ -1,7 +1,7 @@
 //! The string formats that are checked.
 //!
-//! A format that is not in [`is_valid`]'s table is taken as a note to readers, as the API server
-//! does. Not checked although the server knows them: isbn, creditcard, ssn, bsonobjectid, password.
+//! A format that is not in [`is_valid`]'s table is documentation only, as for the API server. Not
+//! checked although the server knows them: isbn, creditcard, ssn, bsonobjectid, password.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -12,16 +12,16 @@ use base64::Engine as _;
 use jiff::SignedDuration;
 use regex::Regex;
 
-use super::{FieldErrorKind, Findings, Place, uri};
+use super::{FieldErrorKind, FieldPath, Findings, uri};
 
-pub(super) fn check(format: &str, text: &str, at: &Place<'_>, findings: &mut Findings) {
+pub(super) fn check(format: &str, text: &str, at: &FieldPath<'_>, findings: &mut Findings) {
     if is_valid(format, text) == Some(false) {
         let detail = format!("{at} in body must be of type {format}: \"{text}\"");
         findings.add(FieldErrorKind::TypeInvalid, at, Some(text.into()), detail);
     }
 }
 
-/// An address whose parts may begin with zeros, as old software writes them.
+/// Removes leading zeros from the parts of an address, as old software writes them.
 fn without_zeros(text: &str) -> String {
     let short = |part: &str| match part.trim_start_matches('0') {
         "" if !part.is_empty() => "0".to_owned(),
@@ -59,7 +59,7 @@ pub(crate) fn is_valid(format: &str, text: &str) -> Option<bool> {
     })
 }
 
-// The expressions are fixed and a test uses each of them, so that none is ever absent.
+// The expressions are constant and a test uses each of them, so none is `None`.
 static HOSTNAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$").ok()
 });
@@ -68,7 +68,7 @@ static EMAIL: LazyLock<Option<Regex>> =
 static LABEL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$").ok());
 
-/// Any sign may stand before a fraction, as on the real server.
+/// Any sign may precede a fraction, as in kube-apiserver.
 static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$")
         .ok()
@@ -83,8 +83,8 @@ fn is_date(text: &str) -> bool {
         && text.parse::<jiff::civil::Date>().is_ok()
 }
 
-/// A date and, after a `T`, a time of day with a zone. What comes after another `T` is not looked
-/// at, and the zone may be any number.
+/// A date and, after a `T`, a time of day with a zone. Text after a second `T` is ignored, and the
+/// zone may be any number.
 fn is_date_time(text: &str) -> bool {
     let text = text.to_lowercase();
     let mut parts = text.split('t');
@@ -93,7 +93,7 @@ fn is_date_time(text: &str) -> bool {
     date && parts.next().is_some_and(clock)
 }
 
-/// Whether somewhere in `text` is a number of units of time, as people write them.
+/// Whether `text` contains a number with a unit of time, as people write durations.
 fn is_loose_duration(text: &str) -> bool {
     const BEGINNINGS: [&str; 8] = [
         "nano", "micro", "milli", "sec", "min", "hour", "day", "week",

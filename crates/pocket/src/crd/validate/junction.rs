@@ -1,10 +1,10 @@
 //! `allOf`, `anyOf`, `oneOf` and `not`.
 //!
-//! The API server names no field for these: their path is `<nil>` and the place is in the words.
+//! The API server names no field for these: their path is `<nil>` and the field is in the message.
 
 use serde_json::Value;
 
-use super::{Findings, Place, Whole, walk};
+use super::{FieldPath, Findings, ObjectLevel, walk};
 use crate::{
     schema::{Limits, NodeId, Schema, Type},
     status::FieldErrorKind,
@@ -14,7 +14,7 @@ pub(super) fn check(
     schema: Schema<'_>,
     limits: &Limits,
     value: &Value,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     findings: &mut Findings,
 ) {
     for &id in &limits.all_of {
@@ -50,22 +50,27 @@ pub(super) fn check(
     }
 }
 
-fn try_branch(schema: Schema<'_>, id: NodeId, value: &Value, at: &Place<'_>) -> Findings {
+fn try_branch(schema: Schema<'_>, id: NodeId, value: &Value, at: &FieldPath<'_>) -> Findings {
     let mut findings = Findings::default();
     walk(
         schema.sibling(id),
         value,
         None,
         at,
-        Whole::No,
+        ObjectLevel::No,
         &mut findings,
     );
     findings
 }
 
-/// How many branches hold, and what the branch that came nearest to holding lacks: one that is
-/// about such values before one that is not, and then the one that lacks least.
-fn try_all(schema: Schema<'_>, ids: &[NodeId], value: &Value, at: &Place<'_>) -> (usize, Findings) {
+/// Counts the branches that hold, and returns the problems of the branch that came nearest: one
+/// that applies to the value's type before one that does not, and then the one with the fewest.
+fn try_all(
+    schema: Schema<'_>,
+    ids: &[NodeId],
+    value: &Value,
+    at: &FieldPath<'_>,
+) -> (usize, Findings) {
     let mut valid = 0;
     let mut best: Option<((bool, usize), Findings)> = None;
     for &id in ids {
@@ -80,13 +85,13 @@ fn try_all(schema: Schema<'_>, ids: &[NodeId], value: &Value, at: &Place<'_>) ->
     (valid, best.map(|(_, best)| best).unwrap_or_default())
 }
 
-/// Whether a branch has something to say of a number, although it may be of another kind.
+/// Whether a branch has limits for a number, although its type may be another.
 fn is_about(schema: Schema<'_>, value: &Value) -> bool {
     value.is_number() && matches!(schema.node().ty, Type::Integer | Type::Number)
 }
 
-fn no_field(findings: &mut Findings, at: &Place<'_>, words: &str) {
-    let nowhere = Place::At("<nil>");
+fn no_field(findings: &mut Findings, at: &FieldPath<'_>, words: &str) {
+    let nowhere = FieldPath::At("<nil>");
     let detail = format!("\"{at}\" {words}");
     findings.add(FieldErrorKind::Invalid, &nowhere, Some("".into()), detail);
 }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Findings, Place, Whole, walk};
+use super::{FieldPath, Findings, ObjectLevel, walk};
 use crate::schema::{Limits, ListType, Schema};
 
 pub(super) fn check(
     schema: Schema<'_>,
     items: &[Value],
     old: Option<&Value>,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     findings: &mut Findings,
 ) {
     let node = schema.node();
@@ -21,20 +21,20 @@ pub(super) fn check(
     let Some(schema_of_items) = schema.items() else {
         return;
     };
-    let old = Old::new(schema, old);
+    let old = OldItems::new(schema, old);
     for (index, item) in items.iter().enumerate() {
         walk(
             schema_of_items,
             item,
             old.of(item),
             &at.index(index),
-            Whole::No,
+            ObjectLevel::No,
             findings,
         );
     }
 }
 
-fn length(limits: &Limits, items: &[Value], at: &Place<'_>, findings: &mut Findings) {
+fn length(limits: &Limits, items: &[Value], at: &FieldPath<'_>, findings: &mut Findings) {
     let count = items.len() as u64;
     if let Some(most) = limits.max_items.filter(|&most| count > most) {
         findings.too_many(at, count, most);
@@ -45,21 +45,21 @@ fn length(limits: &Limits, items: &[Value], at: &Place<'_>, findings: &mut Findi
     }
 }
 
-/// A key that is not given counts with its default.
+/// The value of a key of an item; an absent one counts with its default.
 fn key_of<'v, 's: 'v>(schema: Schema<'s>, key: &str, item: &'v Value) -> Option<&'v Value> {
     item.get(key)
         .or_else(|| schema.items()?.property(key)?.node().default.as_ref())
 }
 
-/// The old list, by the identity of its entries. Only the entries of map lists have one; the
-/// entries of other lists are correlated with nothing.
-pub(crate) struct Old<'v> {
+/// The old list, by the identity of its items. Only items of map lists have one; the items of other
+/// lists are not correlated.
+pub(crate) struct OldItems<'v> {
     schema: Schema<'v>,
     keys: &'v [Box<str>],
     entries: HashMap<Vec<Option<&'v Value>>, &'v Value>,
 }
 
-impl<'v> Old<'v> {
+impl<'v> OldItems<'v> {
     pub(crate) fn new(schema: Schema<'v>, old: Option<&'v Value>) -> Self {
         let mut found = Self {
             schema,
@@ -83,7 +83,7 @@ impl<'v> Old<'v> {
         keys.map(|key| key_of(self.schema, key, item)).collect()
     }
 
-    /// The old entry that `item` is a new version of.
+    /// The old item that `item` is a new version of.
     pub(crate) fn of(&self, item: &Value) -> Option<&'v Value> {
         if self.entries.is_empty() {
             return None;

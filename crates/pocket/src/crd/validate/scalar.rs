@@ -2,13 +2,13 @@
 
 use serde_json::{Number, Value};
 
-use super::{Findings, Place};
+use super::{FieldPath, Findings};
 use crate::{
     schema::{Limits, Type},
     status::{FieldError, FieldErrorKind},
 };
 
-pub(super) fn check(limits: &Limits, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+pub(super) fn check(limits: &Limits, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     match value {
         Value::Number(number) => {
             if let Some(n) = number.as_f64() {
@@ -20,7 +20,7 @@ pub(super) fn check(limits: &Limits, value: &Value, at: &Place<'_>, findings: &m
     }
 }
 
-fn range(limits: &Limits, n: f64, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+fn range(limits: &Limits, n: f64, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     if let Some(of) = limits.multiple_of {
         step(of, n, value, at, findings);
     }
@@ -42,8 +42,9 @@ fn range(limits: &Limits, n: f64, value: &Value, at: &Place<'_>, findings: &mut 
     }
 }
 
-/// A number without a fraction is measured with a whole step, of which less than one is none.
-fn step(step: f64, n: f64, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+/// Checks `multipleOf`. An integer is measured with the integer part of the step, which must be
+/// positive.
+fn step(step: f64, n: f64, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     let whole = value.is_i64();
     let measure = if whole { step.trunc() } else { step };
     if whole && measure <= 0.0 {
@@ -54,13 +55,13 @@ fn step(step: f64, n: f64, value: &Value, at: &Place<'_>, findings: &mut Finding
     }
 }
 
-/// A number must fit the type its format names. The API server says so about the whole object,
-/// and names the place only in the words.
+/// Checks that a number fits the type its format names. The API server reports this for the whole
+/// object, and names the field only in the message.
 pub(super) fn check_format(
     ty: Type,
     format: Option<&str>,
     number: &Number,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     findings: &mut Findings,
 ) {
     let Some(n) = number.as_f64() else { return };
@@ -100,8 +101,8 @@ fn is_multiple(n: f64, step: f64) -> bool {
     (quotient - quotient.round()).abs() <= f64::EPSILON * quotient.abs().max(1.0)
 }
 
-/// The first of the limits that a text breaks is told.
-fn string(limits: &Limits, text: &str, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+/// Reports the first limit that a text breaks.
+fn string(limits: &Limits, text: &str, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     if let Some(most) = limits.max_length
         && text.chars().count() as u64 > most
     {

@@ -270,14 +270,14 @@ fn sets_and_map_lists_are_unique_unless_they_were_not() {
     let set = json!({"spec": {"set": ["a", "a"]}});
     for (new, old, expected) in [
         (&twice, None, vec![told]),
-        // What was broken in one place is forgiven in all.
+        // A violation in the old object tolerates all violations.
         (&twice, Some(&set), vec![]),
         (
             &twice,
             Some(&ports(json!([{"port": 1}, {"port": 2}]))),
             vec![told],
         ),
-        // However often a key comes, it is told once.
+        // A repeated key is reported once.
         (
             &ports(json!([{"port": 1}, {"port": 1}, {"port": 1}])),
             None,
@@ -288,7 +288,7 @@ fn sets_and_map_lists_are_unique_unless_they_were_not() {
             None,
             vec!["spec.ports[1]: Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}"],
         ),
-        // Defaults were filled in before, or nothing is known of them.
+        // Defaults were filled in before, or the key is unknown.
         (
             &ports(json!([{"port": 1}, {"port": 1, "protocol": "TCP"}])),
             None,

@@ -1,35 +1,35 @@
-//! The uniqueness that sets and map lists promise.
+//! The uniqueness of items in sets and map lists.
 //!
-//! It is asked of the whole object apart from everything else, wherever there are lists. On update
-//! nothing is said if the old object broke any of its promises already.
+//! It is checked for the whole object, separately from everything else, wherever there are lists.
+//! On update nothing is reported if the old object already violated it.
 
 use std::{collections::HashMap, hash::Hash};
 
 use serde_json::{Map, Value};
 
-use super::{Findings, Place};
+use super::{FieldPath, Findings};
 use crate::{
     schema::{ListType, Schema},
     status::FieldErrorKind,
 };
 
-/// What comes twice in the sets and map lists of a whole object.
+/// Reports duplicates in the sets and map lists of a whole object.
 pub(super) fn check(schema: Schema<'_>, new: &Value, old: Option<&Value>, findings: &mut Findings) {
     let mut found = Findings::default();
-    object(schema, new, &Place::Root, true, &mut found);
+    object(schema, new, &FieldPath::Root, true, &mut found);
     if found.0.is_empty() {
         return;
     }
     let mut known = Findings::default();
     if let Some(old) = old {
-        object(schema, old, &Place::Root, true, &mut known);
+        object(schema, old, &FieldPath::Root, true, &mut known);
     }
     if known.0.is_empty() {
         findings.0.append(&mut found.0);
     }
 }
 
-fn walk(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+fn walk(schema: Schema<'_>, value: &Value, at: &FieldPath<'_>, findings: &mut Findings) {
     match value {
         Value::Object(_) => object(schema, value, at, false, findings),
         Value::Array(items) => list(schema, items, at, findings),
@@ -37,11 +37,11 @@ fn walk(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findin
     }
 }
 
-/// The fields of an object. The metadata of a whole one has rules of its own.
+/// Visits the fields of an object. The metadata of a whole object is validated elsewhere.
 fn object(
     schema: Schema<'_>,
     value: &Value,
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     is_root: bool,
     findings: &mut Findings,
 ) {
@@ -56,7 +56,7 @@ fn object(
     }
 }
 
-fn list(schema: Schema<'_>, items: &[Value], at: &Place<'_>, findings: &mut Findings) {
+fn list(schema: Schema<'_>, items: &[Value], at: &FieldPath<'_>, findings: &mut Findings) {
     match &schema.node().list_type {
         ListType::Set => set(items, at, findings),
         ListType::Map(keys) => map(keys, items, at, findings),
@@ -70,7 +70,7 @@ fn list(schema: Schema<'_>, items: &[Value], at: &Place<'_>, findings: &mut Find
     }
 }
 
-fn set(items: &[Value], at: &Place<'_>, findings: &mut Findings) {
+fn set(items: &[Value], at: &FieldPath<'_>, findings: &mut Findings) {
     let mut seen = HashMap::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         if comes_again(&mut seen, item) {
@@ -79,8 +79,8 @@ fn set(items: &[Value], at: &Place<'_>, findings: &mut Findings) {
     }
 }
 
-/// Items are told apart by the keys they have; an item that is no object is the only thing told.
-fn map(keys: &[Box<str>], items: &[Value], at: &Place<'_>, findings: &mut Findings) {
+/// Items are identified by the keys they have; an item that is no object is the only one reported.
+fn map(keys: &[Box<str>], items: &[Value], at: &FieldPath<'_>, findings: &mut Findings) {
     let odd = |(_, item): &(usize, &Value)| !item.is_object() && !item.is_null();
     if let Some((index, item)) = items.iter().enumerate().find(odd) {
         let detail = "must be an object for an array of list-type map".to_owned();
@@ -100,11 +100,11 @@ fn map(keys: &[Box<str>], items: &[Value], at: &Place<'_>, findings: &mut Findin
     }
 }
 
-fn duplicate(value: Value, at: &Place<'_>, findings: &mut Findings) {
+fn duplicate(value: Value, at: &FieldPath<'_>, findings: &mut Findings) {
     findings.add(FieldErrorKind::Duplicate, at, Some(value), String::new());
 }
 
-/// Whether an item is met for the second time. However often it comes, it is told once.
+/// Whether this is the second occurrence of an item, so that duplicates are reported once.
 fn comes_again<K: Eq + Hash>(seen: &mut HashMap<K, usize>, item: K) -> bool {
     let times = seen.entry(item).or_default();
     *times += 1;

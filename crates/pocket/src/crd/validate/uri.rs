@@ -1,4 +1,4 @@
-//! Texts that a request could be sent to: with a scheme, or a path from the root.
+//! Texts that are valid request targets: with a scheme, or a path from the root.
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ pub(super) fn is_target(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return false;
     }
-    // All of a server, as `OPTIONS *` has it.
+    // The whole server, as in `OPTIONS *`.
     if text == "*" {
         return true;
     }
@@ -31,7 +31,7 @@ pub(super) fn is_target(text: &str) -> bool {
     is_escaped(path)
 }
 
-/// The scheme, empty if there is none, and what comes after it. A colon must follow something.
+/// The scheme, empty if there is none, and the rest. A colon must follow something.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let end = text.bytes().position(|byte| !part(byte));
@@ -76,7 +76,7 @@ fn is_host(scheme: &str, host: &str) -> bool {
     port.is_none_or(|at| is_port(&host[at..])) && host.bytes().all(known) && is_host_escaped(host)
 }
 
-/// Nothing, or a colon and digits.
+/// Whether the text is empty, or a colon and digits.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':');
     text.is_empty() || digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))

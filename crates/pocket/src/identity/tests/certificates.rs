@@ -18,7 +18,7 @@ fn authority() -> Authority {
 }
 
 impl Authority {
-    /// A certificate that ends in 2027, for this subject and use.
+    /// A certificate that expires in 2027, for this subject and use.
     fn sign(
         &self,
         subject: &[(DnType, &str)],
@@ -50,7 +50,7 @@ async fn the_common_name_is_the_user_and_organizations_are_groups() {
     let certificates = trusting(&ours, &environment);
     let subject = [
         (DnType::OrganizationName, "devs"),
-        // The library keeps one value of each sort: the same attribute under another name.
+        // The library keeps one value of each sort: this is the same attribute under another name.
         (DnType::CustomDnType(vec![2, 5, 4, 10]), "ops"),
         (
             DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]),
@@ -61,20 +61,20 @@ async fn the_common_name_is_the_user_and_organizations_are_groups() {
     for usage in [CLIENT, None] {
         let certificate = ours.sign(&subject, usage);
         let Verdict::Known(carol) = certificates.holder(std::slice::from_ref(&certificate)) else {
-            panic!("nobody");
+            panic!("no user");
         };
         assert_eq!((carol.name.as_str(), carol.uid.as_str()), ("carol", "u-1"));
         assert_eq!(carol.groups, ["devs", "ops", AUTHENTICATED]);
         let credential = &carol.extra["authentication.kubernetes.io/credential-id"];
         let print = credential[0].strip_prefix("X509SHA256=").unwrap();
         assert_eq!(print.len(), 64);
-        // Remembered, it is the same.
+        // The cached result is the same.
         assert_eq!(certificates.holder(&[certificate]), Verdict::Known(carol));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_servers_and_the_nameless_are_nobody() {
+async fn unknown_signers_server_certificates_and_missing_names_have_no_user() {
     let (environment, ours, theirs) = (Environment::rehearsal(1), authority(), authority());
     let certificates = trusting(&ours, &environment);
     let carol = [(DnType::CommonName, "carol")];

@@ -7,9 +7,9 @@ use super::*;
 use crate::store::Object;
 
 /// Objects by bucket and path.
-struct Kept(Vec<(&'static str, Value)>);
+struct StoredObjects(Vec<(&'static str, Value)>);
 
-impl Records for Kept {
+impl Records for StoredObjects {
     fn find(&self, bucket: &str, path: &str) -> Option<Arc<Object>> {
         let place = format!("{bucket}/{path}");
         let found = self.0.iter().find(|(at, _)| *at == place)?;
@@ -26,20 +26,20 @@ fn robot() -> Reference {
     }
 }
 
-fn kept() -> Kept {
+fn kept() -> StoredObjects {
     let account = json!({"metadata": {"name": "robot", "namespace": "n", "uid": "u-robot"}});
-    Kept(vec![("/serviceaccounts/n/robot", account)])
+    StoredObjects(vec![("/serviceaccounts/n/robot", account)])
 }
 
-fn accounts() -> Accounts {
-    Accounts::new(ISSUER.into(), None)
+fn accounts() -> AccountTokens {
+    AccountTokens::new(ISSUER.into(), None)
 }
 
 fn grant(spec: &Value) -> Grant {
     Grant::read(&json!({ "spec": spec }), &[ISSUER.into()]).unwrap()
 }
 
-fn token(accounts: &Accounts, grant: Grant) -> String {
+fn token(accounts: &AccountTokens, grant: Grant) -> String {
     let issued = accounts.issue("n", robot(), grant, "id-1".into(), at(NOW));
     issued.unwrap().0
 }
@@ -110,7 +110,7 @@ fn only_what_our_key_signed_is_taken() {
         let told = accounts.holder(&forged, accounts.audiences(), at(NOW), &kept());
         assert_eq!(told.unwrap_err(), why, "{forged}");
     }
-    // Looked at before, the right one is still right.
+    // The cached result for the right token is the same.
     let told = accounts.holder(&good, accounts.audiences(), at(NOW), &kept());
     assert!(told.is_ok());
 }
@@ -132,7 +132,7 @@ fn a_token_has_its_time_and_its_audience() {
         told(&["c"], NOW).unwrap_err(),
         "token audiences [\"a\" \"b\"] is invalid for the target audiences [\"c\"]"
     );
-    // Clocks may differ by a minute.
+    // One minute of clock skew is tolerated.
     assert!(told(&["a"], NOW + 660).is_ok());
     assert_eq!(
         told(&["a"], NOW + 661).unwrap_err(),
@@ -167,7 +167,7 @@ fn a_token_ends_with_its_account_and_with_what_it_is_bound_to() {
         kept.0.push(("/nodes/m", object("m", "u-m")));
         kept
     };
-    let told = |token: &str, change: &dyn Fn(&mut Kept)| {
+    let told = |token: &str, change: &dyn Fn(&mut StoredObjects)| {
         let mut kept = all();
         change(&mut kept);
         let holder = accounts.holder(token, accounts.audiences(), at(NOW), &kept);
@@ -176,10 +176,11 @@ fn a_token_ends_with_its_account_and_with_what_it_is_bound_to() {
             .map_err(|why| why.to_string())
     };
     let without =
-        |place: &'static str| move |kept: &mut Kept| kept.0.retain(|(at, _)| *at != place);
-    let replaced =
-        |index: usize| move |kept: &mut Kept| kept.0[index].1["metadata"]["uid"] = json!("new");
-    let going = |kept: &mut Kept| {
+        |place: &'static str| move |kept: &mut StoredObjects| kept.0.retain(|(at, _)| *at != place);
+    let replaced = |index: usize| {
+        move |kept: &mut StoredObjects| kept.0[index].1["metadata"]["uid"] = json!("new")
+    };
+    let going = |kept: &mut StoredObjects| {
         kept.0[1].1["metadata"]["deletionTimestamp"] =
             json!(crate::environment::rfc3339(at(NOW - 61)));
     };
@@ -203,7 +204,7 @@ fn a_token_ends_with_its_account_and_with_what_it_is_bound_to() {
     for (token, change, why) in [
         (
             &of_pod,
-            &without("/pods/n/p") as &dyn Fn(&mut Kept),
+            &without("/pods/n/p") as &dyn Fn(&mut StoredObjects),
             invalidated,
         ),
         (&of_pod, &going, invalidated),
@@ -260,7 +261,7 @@ fn a_pod_that_never_looks_for_a_new_token_is_not_locked_out() {
 #[test]
 fn a_key_is_found_again_in_its_file_and_published() {
     let pem = rcgen::KeyPair::generate().unwrap().serialize_pem();
-    let made = || Accounts::new(ISSUER.into(), Some(SigningKey::from_pem(&pem).unwrap()));
+    let made = || AccountTokens::new(ISSUER.into(), Some(SigningKey::from_pem(&pem).unwrap()));
     let (before, after) = (made(), made());
     let token = token(&before, grant(&json!({})));
     assert!(

@@ -16,7 +16,7 @@ fn a_line_gives_a_token_to_a_user_with_groups() {
     for (token, name, uid, groups) in [
         ("t1", "alice", "u-1", &["devs", "ops", AUTHENTICATED][..]),
         ("t2", "bob", "u-2", &[AUTHENTICATED]),
-        // As the real server reads it.
+        // As kube-apiserver reads it.
         ("t3", "carol", "u-3", &["", AUTHENTICATED]),
         ("t,4", "d \"o\"", "u-4", &["one", AUTHENTICATED]),
     ] {

@@ -1,4 +1,4 @@
-//! How a webhook is reached: by URL or through a Service.
+//! The client configuration of a webhook: a URL or a Service.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn validate_url(text: &str, path: &Path<'_>, problems: &mut Problems) {
         let detail = "user information is not permitted in the URL";
         problems.invalid(path, user, detail);
     }
-    // `http::Uri` has thrown a fragment away already.
+    // `http::Uri` has dropped a fragment already.
     if let Some((_, fragment)) = text.split_once('#') {
         problems.invalid(path, fragment, "fragments are not permitted in the URL");
     }

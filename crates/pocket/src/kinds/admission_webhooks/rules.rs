@@ -1,4 +1,4 @@
-//! Which requests a webhook is asked about.
+//! The rules of a webhook: which requests it is called for.
 
 use serde_json::Value;
 
@@ -47,8 +47,8 @@ fn validate_operations(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// `pods`, `pods/status`, `pods/*`, `*/scale`, `*` and `*/*`; wildcards may not repeat what other
-/// entries say.
+/// `pods`, `pods/status`, `pods/*`, `*/scale`, `*` and `*/*`; wildcards may not overlap with other
+/// entries.
 fn validate_resources(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     let resources: Vec<&str> = list(rule, "resources")
         .iter()

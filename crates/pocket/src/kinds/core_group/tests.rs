@@ -1,4 +1,4 @@
-//! What the server stores of minimal objects, read off a real one.
+//! The stored form of minimal objects, recorded from kube-apiserver.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use crate::{
     kinds::{
         check::validate_object,
         pod,
-        testing::{Others, created, defaulted, moment, texts},
+        testing::{OtherObjects, created, defaulted, moment, texts},
     },
     schema::builtin,
     status::Problems,
 };
 
 struct Case {
-    kind: Option<&'static Kind>,
+    kind: Option<&'static BuiltinKind>,
     path: String,
     sent: Value,
     stored: Value,
@@ -46,7 +46,7 @@ fn cases() -> Vec<Case> {
     rows.into_iter().map(case).collect()
 }
 
-/// What the generic machine adds around the rules, and what is drawn or allocated.
+/// Masks what the generic machine adds around the rules, and what is random or allocated.
 fn masked(mut object: Value) -> Value {
     let Some(map) = object.as_object_mut() else {
         return object;
@@ -60,12 +60,12 @@ fn masked(mut object: Value) -> Value {
     if let Some(status) = map.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("lastPhaseTransitionTime");
     }
-    // The address that was free.
+    // The allocated address.
     if let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("clusterIP");
         spec.remove("clusterIPs");
     }
-    // The random end of the token volume's name.
+    // The random suffix of the token volume's name.
     let text = object.to_string();
     let marker = "kube-api-access-";
     match text.find(marker) {
@@ -77,15 +77,15 @@ fn masked(mut object: Value) -> Value {
     }
 }
 
-fn others() -> Others {
+fn others() -> OtherObjects {
     let account = json!({"metadata": {"name": "default", "namespace": "default"}});
-    Others {
+    OtherObjects {
         objects: vec![("serviceaccounts", account)],
-        ..Others::default()
+        ..OtherObjects::default()
     }
 }
 
-fn stored_here(kind: &Kind, sent: &Value) -> Value {
+fn stored_here(kind: &BuiltinKind, sent: &Value) -> Value {
     let mut object = sent.clone();
     if kind.plural == "pods" {
         object["metadata"]["namespace"] = json!("default");
@@ -114,7 +114,7 @@ fn minimal_objects_are_stored_as_the_real_server_stores_them() {
     assert_eq!(seen, 12);
 }
 
-/// Whether all that was said is still there; lists may have grown at their end.
+/// Whether everything that was sent is still there; lists may have grown at their end.
 fn survives(said: &Value, stored: &Value) -> bool {
     match (said, stored) {
         (Value::Object(said), Value::Object(stored)) => said
@@ -140,7 +140,7 @@ fn what_the_client_said_survives() {
 }
 
 proptest! {
-    /// Defaults only fill gaps, and filling them twice is filling them once.
+    /// Defaults only fill gaps, and are idempotent.
     #[test]
     fn defaults_of_a_pod_fill_gaps_only(sent in any_pod()) {
         let pods = core_kinds().iter().find(|kind| kind.plural == "pods").unwrap();
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Pods made of parts that have defaults, each there or not.
+/// Pods made of parts that have defaults, each present or absent.
 fn any_pod() -> impl Strategy<Value = Value> {
     let part = |key: &'static str, value: Value| {
         any::<bool>().prop_map(move |there| there.then(|| (key.to_owned(), value.clone())))
@@ -207,7 +207,7 @@ fn defaulting_twice_changes_nothing() {
     }
 }
 
-fn schema_name(kind: &Kind, object: &Value) -> String {
+fn schema_name(kind: &BuiltinKind, object: &Value) -> String {
     let group = match kind.group {
         "" => "core",
         group => group.split('.').next().unwrap(),
@@ -257,7 +257,7 @@ fn a_clients_status_is_dropped_on_create() {
     let sent =
         json!({"metadata": {"name": "x"}, "status": {"phase": "Mine", "replicas": 7, "x": 1}});
     for kind in core_kinds().iter().filter(|kind| kind.rules.traits.status) {
-        // Runners register their node together with its status.
+        // Kubelets register their node together with its status.
         if kind.plural == "nodes" {
             continue;
         }

@@ -60,8 +60,8 @@ fn what_is_wrong_is_said() {
         ("@every 5", "failed to parse duration @every 5"),
         ("@every 1h.m", "failed to parse duration @every 1h.m"),
     ] {
-        let told = check(schedule).map_err(|error| error.to_string());
-        assert_eq!(told, Err(complaint.into()), "{schedule}");
+        let errors = check(schedule).map_err(|error| error.to_string());
+        assert_eq!(errors, Err(complaint.into()), "{schedule}");
     }
 }
 

@@ -1,14 +1,14 @@
-//! One event, two shapes: the core group's and that of events.k8s.io.
+//! Conversion of events between the core group and events.k8s.io.
 //!
-//! The shapes differ in names, and in what they show that is empty; defaults fill that again, so
-//! each conversion undoes the other.
+//! The two differ in names, and in which empty fields they show; defaults fill those again, so each
+//! conversion is the inverse of the other.
 
 use serde_json::{Map, Value};
 
 const CORE: &str = "v1";
 const EVENTS: &str = "events.k8s.io/v1";
 
-/// Fields that change their name: in the core group, in events.k8s.io.
+/// Renamed fields: in the core group, in events.k8s.io.
 const RENAMED: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -19,11 +19,11 @@ const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// A core Event as events.k8s.io shows it.
+/// Converts a core Event to events.k8s.io.
 #[must_use]
 pub fn to_events(core: Value) -> Value {
     let mut event = rename(core, EVENTS, in_events);
-    // What this API leaves out when it is empty, the other one always shows.
+    // Drops the empty fields that the core API always shows.
     if let Some(fields) = event.as_object_mut() {
         for field in ["reportingController", "reportingInstance"] {
             if fields.get(field).is_some_and(|value| value == "") {
@@ -34,7 +34,7 @@ pub fn to_events(core: Value) -> Value {
     event
 }
 
-/// An Event of events.k8s.io as it is stored.
+/// Converts an events.k8s.io Event to its stored form.
 #[must_use]
 pub fn to_core(event: Value) -> Value {
     rename(event, CORE, in_core)
@@ -50,8 +50,8 @@ fn in_core(field: &str) -> Option<&'static str> {
     all.find(|(_, new)| *new == field).map(|(core, _)| *core)
 }
 
-/// Calls what entries of `metadata.managedFields` own as `version` calls it, or as the version of
-/// each entry does: an entry is kept in the words of whoever wrote it, and compared in one form.
+/// Renames the fields in `metadata.managedFields` to `version`, or each entry to its own version:
+/// an entry is stored with the names of the version that wrote it, and compared in one form.
 pub fn name_owned(event: &mut Value, version: Option<&str>) {
     let entries = event
         .pointer_mut("/metadata/managedFields")

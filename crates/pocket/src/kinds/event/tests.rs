@@ -5,7 +5,7 @@ use super::{
     convert::{name_owned, to_core, to_events},
     *,
 };
-use crate::kinds::testing::{defaulted, told, told_of_update};
+use crate::kinds::testing::{defaulted, errors, update_errors};
 
 fn full() -> Value {
     json!({
@@ -34,21 +34,21 @@ fn an_event_is_where_its_object_is() {
     ] {
         let event =
             json!({"metadata": {"namespace": place}, "involvedObject": {"namespace": object}});
-        let told = told(&CORE_RULES, &event);
+        let errors = errors(&CORE_RULES, &event);
         if good {
-            assert_eq!(told, [""; 0]);
+            assert_eq!(errors, [""; 0]);
         } else {
             let text = format!(
                 "involvedObject.namespace: Invalid value: \"{object}\": does not match event.namespace"
             );
-            assert_eq!(told, [text]);
+            assert_eq!(errors, [text]);
         }
     }
 }
 
 #[test]
 fn the_newer_api_asks_for_everything() {
-    assert_eq!(told(&RULES, &full()), [""; 0]);
+    assert_eq!(errors(&RULES, &full()), [""; 0]);
     for (field, value, expected) in [
         (
             "reportingController",
@@ -94,11 +94,11 @@ fn the_newer_api_asks_for_everything() {
     ] {
         let mut event = full();
         event[field] = value;
-        let told = told(&RULES, &event);
-        assert_eq!(told[0], expected);
-        // An empty name breaks the rules on names as well.
+        let errors = errors(&RULES, &event);
+        assert_eq!(errors[0], expected);
+        // An empty name violates the syntax of names as well.
         let more = if field == "reportingController" { 3 } else { 1 };
-        assert_eq!(told.len(), more, "{told:?}");
+        assert_eq!(errors.len(), more, "{errors:?}");
     }
 }
 
@@ -107,10 +107,10 @@ fn only_the_series_of_a_newer_event_goes_on() {
     let old = full();
     let mut new = old.clone();
     new["series"]["count"] = json!(3);
-    assert_eq!(told_of_update(&RULES, &new, &old), [""; 0]);
+    assert_eq!(update_errors(&RULES, &new, &old), [""; 0]);
     new["note"] = json!("other");
     assert_eq!(
-        told_of_update(&RULES, &new, &old),
+        update_errors(&RULES, &new, &old),
         ["message: Invalid value: \"other\": field is immutable"]
     );
 }
@@ -155,7 +155,7 @@ fn entries_are_kept_in_the_words_of_their_version() {
 }
 
 #[test]
-fn a_reporter_nobody_named_is_shown_by_the_older_api_alone() {
+fn an_absent_reporter_is_shown_by_the_older_api_alone() {
     let event = to_events(json!({"reportingComponent": "", "reportingInstance": "", "reason": ""}));
     assert_eq!(
         event,

@@ -1,15 +1,15 @@
-//! One autoscaler, two shapes: v2, which is stored, and v1, which knows a share of the CPU request
-//! and nothing else.
+//! Conversion of autoscalers between v2, which is stored, and v1, which only has the CPU
+//! utilization.
 //!
-//! What v1 has no field for it carries in annotations, so that who reads and writes back in v1
-//! loses nothing. These annotations are never stored: they are made when an object is shown and
-//! read when one is sent.
+//! What v1 has no field for it carries in annotations, so that a client that reads and writes back
+//! in v1 loses nothing. These annotations are never stored: they are made when an object is shown
+//! and read when one is sent.
 
 use serde_json::{Value, json};
 
 use super::{
     super::fields::{take, text},
-    notes,
+    annotations,
 };
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -17,7 +17,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// A stored autoscaler as v1 shows it.
+/// Converts a stored autoscaler to v1.
 #[must_use]
 pub(crate) fn to_v1(mut object: Value) -> Value {
     object["apiVersion"] = json!("autoscaling/v1");
@@ -31,10 +31,10 @@ pub(crate) fn to_v1(mut object: Value) -> Value {
             spec["targetCPUUtilizationPercentage"] = percent.clone();
         }
         if !others.is_empty() {
-            annotate(&mut object, METRICS, notes::metrics(&others));
+            annotate(&mut object, METRICS, annotations::metrics(&others));
         }
         if behavior.is_object() {
-            annotate(&mut object, BEHAVIOR, notes::behavior(&behavior));
+            annotate(&mut object, BEHAVIOR, annotations::behavior(&behavior));
         }
     }
     status_to_v1(&mut object);
@@ -57,14 +57,14 @@ fn status_to_v1(object: &mut Value) {
         status["currentCPUUtilizationPercentage"] = percent.clone();
     }
     if !current.is_empty() {
-        annotate(object, CURRENT, notes::current_metrics(&current));
+        annotate(object, CURRENT, annotations::current_metrics(&current));
     }
     if let Some(conditions) = conditions.as_array().filter(|list| !list.is_empty()) {
-        annotate(object, CONDITIONS, notes::conditions(conditions));
+        annotate(object, CONDITIONS, annotations::conditions(conditions));
     }
 }
 
-/// The share of the CPU request that a metric is about, wanted or seen.
+/// The CPU utilization of a metric, target or current.
 fn share(metric: &Value) -> Option<&Value> {
     if text(metric, "type") != "Resource" || text(&metric["resource"], "name") != "cpu" {
         return None;
@@ -79,15 +79,15 @@ fn annotate(object: &mut Value, key: &str, note: String) {
     object["metadata"]["annotations"][key] = note.into();
 }
 
-/// An autoscaler of v1 as it is stored.
+/// Converts an autoscaler of v1 to its stored form.
 #[must_use]
 pub(crate) fn to_v2(mut object: Value) -> Value {
     object["apiVersion"] = json!("autoscaling/v2");
     let note = |key: &str| object["metadata"]["annotations"][key].as_str();
-    let metrics = note(METRICS).and_then(notes::read_metrics);
-    let behavior = note(BEHAVIOR).and_then(notes::read_behavior);
-    let current = note(CURRENT).and_then(notes::read_current_metrics);
-    let conditions = note(CONDITIONS).and_then(notes::read_conditions);
+    let metrics = note(METRICS).and_then(annotations::read_metrics);
+    let behavior = note(BEHAVIOR).and_then(annotations::read_behavior);
+    let current = note(CURRENT).and_then(annotations::read_current_metrics);
+    let conditions = note(CONDITIONS).and_then(annotations::read_conditions);
     forget_notes(&mut object);
     if let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) {
         let mut metrics = metrics.unwrap_or_default();
@@ -113,7 +113,7 @@ fn status_to_v2(status: &mut Value, current: Option<Vec<Value>>, conditions: Opt
     }
     let percent = take(status, "currentCPUUtilizationPercentage");
     let percent = percent.filter(|percent| !percent.is_null());
-    // What the note says has more in it.
+    // The annotation has more than the field.
     let current = current.or_else(|| Some(vec![seen_share(&percent?)]));
     status["currentMetrics"] = current.map_or(Value::Null, Value::Array);
     if let Some(conditions) = conditions {
@@ -130,7 +130,7 @@ fn seen_share(percent: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}})
 }
 
-/// Drops the annotations that only v1 shows, whoever sent them.
+/// Drops the annotations that only v1 shows; a client may have sent them.
 pub(super) fn forget_notes(object: &mut Value) {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     let Some(metadata) = metadata else { return };

@@ -20,7 +20,7 @@ const SOURCES: [(&str, &str); 5] = [
     ("Resource", "resource"),
 ];
 
-/// The order in which sources are looked at; of several, only the first is.
+/// The order in which sources are checked; of several, only the first is.
 const LOOKED_AT: [&str; 5] = [
     "object",
     "external",
@@ -120,7 +120,7 @@ fn need(holder: &Value, path: &Path<'_>, field: &str, detail: &str, problems: &m
     }
 }
 
-/// What is measured, and of what.
+/// Validates the metric's name and selector, and the object it describes.
 fn check_metric(field: &str, source: &Value, path: &Path<'_>, problems: &mut Problems) {
     if field == "object" {
         let (described, path) = (&source["describedObject"], path.field("describedObject"));

@@ -1,4 +1,4 @@
-//! What of a Job may change.
+//! Immutable fields of a Job.
 
 use serde_json::Value;
 
@@ -11,7 +11,8 @@ use crate::status::Problems;
 
 const SPEC: Path<'_> = Path::At("spec");
 
-/// Where a job that waits may still send its pods: a queue decides that before it starts them.
+/// Scheduling fields that a suspended job may still change: a queue decides on them before it
+/// starts the pods.
 const SCHEDULING: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
 
 pub(super) fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
@@ -34,7 +35,7 @@ pub(super) fn validate_update(new: &Value, old: &Value, problems: &mut Problems)
     }
 }
 
-/// An indexed job may grow and shrink, if it runs all its indexes at once.
+/// The completions of an indexed job may change together with its parallelism.
 fn validate_completions(spec: &Value, before: &Value, problems: &mut Problems) {
     if spec["completions"] == before["completions"] {
         return;
@@ -52,7 +53,7 @@ fn validate_completions(spec: &Value, before: &Value, problems: &mut Problems) {
     }
 }
 
-/// Equality of pod templates; with `open`, where the pods go and how they are labelled may differ.
+/// Equality of pod templates; with `open`, scheduling fields and labels may differ.
 fn same_template(new: &Value, old: &Value, open: bool) -> bool {
     if new == old || !open {
         return new == old;

@@ -1,4 +1,4 @@
-//! When a failed pod fails the job, and when enough indexes have succeeded.
+//! Validation of `podFailurePolicy` and `successPolicy`.
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ use super::super::{
 };
 use crate::status::Problems;
 
-const MOST_RULES: usize = 20;
-const MOST_EXIT_CODES: usize = 255;
-const MOST_CONDITIONS: usize = 20;
+const MAX_RULES: usize = 20;
+const MAX_EXIT_CODES: usize = 255;
+const MAX_POD_CONDITIONS: usize = 20;
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
 /// Fills absent fields under `podFailurePolicy`.
@@ -39,8 +39,8 @@ pub(super) fn validate(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
             let detail = "at least one rules must be specified when the successPolicy is specified";
             problems.required(path, detail);
         }
-        if rules.len() > MOST_RULES {
-            problems.too_many(path, rules.len(), MOST_RULES);
+        if rules.len() > MAX_RULES {
+            problems.too_many(path, rules.len(), MAX_RULES);
         }
         for (i, rule) in rules.iter().enumerate() {
             validate_success_rule(rule, spec, &path.index(i), problems);
@@ -63,8 +63,8 @@ fn validate_failure(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let policy = path.field("podFailurePolicy");
     let path = policy.field("rules");
     let rules = list(&spec["podFailurePolicy"], "rules");
-    if rules.len() > MOST_RULES {
-        problems.too_many(path, rules.len(), MOST_RULES);
+    if rules.len() > MAX_RULES {
+        problems.too_many(path, rules.len(), MAX_RULES);
     }
     for (i, rule) in rules.iter().enumerate() {
         validate_rule(rule, spec, &path.index(i), problems);
@@ -94,11 +94,11 @@ fn validate_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pro
                 problems,
             );
         }
-        (false, true) if conditions.len() > MOST_CONDITIONS => {
+        (false, true) if conditions.len() > MAX_POD_CONDITIONS => {
             problems.too_many(
                 path.field("onPodConditions"),
                 conditions.len(),
-                MOST_CONDITIONS,
+                MAX_POD_CONDITIONS,
             );
         }
         (false, true) => {
@@ -113,8 +113,8 @@ fn validate_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pro
 fn validate_codes(on: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let values = list(on, "values");
     let values_path = path.field("values");
-    if values.len() > MOST_EXIT_CODES {
-        problems.too_many(values_path, values.len(), MOST_EXIT_CODES);
+    if values.len() > MAX_EXIT_CODES {
+        problems.too_many(values_path, values.len(), MAX_EXIT_CODES);
     }
     let mut before = None;
     for (i, value) in values.iter().filter_map(Value::as_i64).enumerate() {

@@ -1,4 +1,4 @@
-//! The selector that the server makes up for a Job, so that no two jobs share a pod.
+//! The selector that the server generates for a Job, so that no two jobs share a pod.
 
 use serde_json::Value;
 
@@ -22,8 +22,8 @@ pub(super) fn is_generated(object: &Value) -> bool {
     )
 }
 
-/// Labels the template with the job's name and uid, and selects by uid. Labels that the client
-/// set stay: if they are others, validation says so.
+/// Labels the template with the job's name and uid, and selects by uid. Labels that the client set
+/// stay: validation refuses them if they differ.
 pub(super) fn generate(object: &mut Value) {
     let name = text(&object["metadata"], "name").to_owned();
     let uid = text(&object["metadata"], "uid").to_owned();
@@ -56,7 +56,7 @@ fn set_unless_set(labels: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// A job without labels of its own has those of its template.
+/// Copies the template's labels to a job without labels.
 pub(super) fn label_like_template(object: &mut Value) {
     let labels = object["metadata"]["labels"].as_object();
     if labels.is_some_and(|labels| !labels.is_empty()) {

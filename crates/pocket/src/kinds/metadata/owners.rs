@@ -1,4 +1,4 @@
-//! Rules on owner references.
+//! Validation of owner references.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
 
 const PATH: &str = "metadata.ownerReferences";
 
-/// Drops references that are there twice, and says so.
+/// Drops duplicate references, and returns the warning.
 pub fn dedup_owners(object: &mut Value) -> Option<String> {
     let owners = object
         .pointer_mut("/metadata/ownerReferences")?
@@ -54,7 +54,7 @@ pub(super) fn check(owners: &[Value], problems: &mut Problems) {
     }
 }
 
-/// Maps are shown by the order of their keys, and these by the order of their fields.
+/// The references as a warning shows them: with fields in declaration order, not in key order.
 fn in_order(owners: &[Value]) -> String {
     const FIELDS: [&str; 6] = [
         "apiVersion",
@@ -89,7 +89,7 @@ fn check_one(owner: &Value, problems: &mut Problems) {
             problems.invalid(format!("{PATH}.{field}"), "", "must not be empty");
         }
     }
-    // Events come and go by their age; nothing may depend on one.
+    // Events expire; nothing may depend on one.
     if text(owner, "kind") == "Event" && matches!(version, "v1" | "events.k8s.io/v1") {
         let detail = format!("{version}, Kind=Event is disallowed from being an owner");
         problems.invalid(PATH, owner.clone(), detail);

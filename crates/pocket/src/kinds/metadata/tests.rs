@@ -6,19 +6,19 @@ use super::*;
     clippy::needless_pass_by_value,
     reason = "cases read better with the literal in place"
 )]
-fn told(metadata: Value, rule: NameRule, namespaced: bool) -> Vec<String> {
+fn errors(metadata: Value, rule: NameRule, namespaced: bool) -> Vec<String> {
     let mut problems = Problems::new();
     let object = json!({ "metadata": metadata });
     validate_metadata(&object, rule, namespaced, &mut problems);
     problems.iter().map(ToString::to_string).collect()
 }
 
-fn told_of_named(mut metadata: Value) -> Vec<String> {
+fn named_errors(mut metadata: Value) -> Vec<String> {
     metadata["name"] = json!("x");
-    told(metadata, NameRule::Subdomain, false)
+    errors(metadata, NameRule::Subdomain, false)
 }
 
-fn told_of_change(new: &Value, old: &Value) -> Vec<String> {
+fn change_errors(new: &Value, old: &Value) -> Vec<String> {
     let mut problems = Problems::new();
     let (new, old) = (json!({ "metadata": new }), json!({ "metadata": old }));
     validate_metadata_update(&new, &old, &mut problems);
@@ -28,7 +28,7 @@ fn told_of_change(new: &Value, old: &Value) -> Vec<String> {
 #[test]
 fn a_name_is_required_and_follows_its_rule() {
     let required = ["metadata.name: Required value: name or generateName is required"];
-    assert_eq!(told(json!({}), NameRule::Subdomain, false), required);
+    assert_eq!(errors(json!({}), NameRule::Subdomain, false), required);
     for (rule, name, good) in [
         (NameRule::Subdomain, "a.b", true),
         (NameRule::Label, "a.b", false),
@@ -36,10 +36,11 @@ fn a_name_is_required_and_follows_its_rule() {
         (NameRule::PathSegment, "system:node", true),
         (NameRule::PathSegment, "a/b", false),
     ] {
-        let told = told(json!({"name": name}), rule, false);
-        assert_eq!(told.is_empty(), good, "{rule:?} {name}: {told:?}");
+        let errors = errors(json!({"name": name}), rule, false);
+        assert_eq!(errors.is_empty(), good, "{rule:?} {name}: {errors:?}");
         assert!(
-            told.iter()
+            errors
+                .iter()
                 .all(|text| text.starts_with("metadata.name: Invalid value"))
         );
     }
@@ -47,10 +48,10 @@ fn a_name_is_required_and_follows_its_rule() {
 
 #[test]
 fn a_generated_name_may_end_with_a_dash_before_its_suffix() {
-    let told = |prefix: &str| told(json!({"generateName": prefix}), NameRule::Label, false);
-    assert_eq!(told("web-"), [""; 0]);
-    assert!(told("Web-")[0].starts_with("metadata.generateName: Invalid value: \"Web-\""));
-    assert!(told("-")[0].starts_with("metadata.generateName: Invalid value: \"-\""));
+    let errors = |prefix: &str| errors(json!({"generateName": prefix}), NameRule::Label, false);
+    assert_eq!(errors("web-"), [""; 0]);
+    assert!(errors("Web-")[0].starts_with("metadata.generateName: Invalid value: \"Web-\""));
+    assert!(errors("-")[0].starts_with("metadata.generateName: Invalid value: \"-\""));
 }
 
 #[test]
@@ -58,21 +59,21 @@ fn only_namespaced_kinds_have_a_namespace() {
     let named = json!({"name": "x"});
     let placed = json!({"name": "x", "namespace": "n"});
     assert_eq!(
-        told(named.clone(), NameRule::Subdomain, true),
+        errors(named.clone(), NameRule::Subdomain, true),
         ["metadata.namespace: Required value"]
     );
-    assert_eq!(told(placed.clone(), NameRule::Subdomain, true), [""; 0]);
+    assert_eq!(errors(placed.clone(), NameRule::Subdomain, true), [""; 0]);
     assert_eq!(
-        told(placed, NameRule::Subdomain, false),
+        errors(placed, NameRule::Subdomain, false),
         ["metadata.namespace: Forbidden: not allowed on this type"]
     );
 }
 
 #[test]
 fn labels_have_qualified_keys_and_short_values() {
-    let told = told_of_named(json!({"labels": {"a/b/c": "v", "ok": "no spaces"}}));
+    let errors = named_errors(json!({"labels": {"a/b/c": "v", "ok": "no spaces"}}));
     assert_eq!(
-        told,
+        errors,
         [
             "metadata.labels: Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
             "metadata.labels: Invalid value: \"no spaces\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
@@ -84,13 +85,13 @@ fn labels_have_qualified_keys_and_short_values() {
 fn annotations_hold_anything_up_to_256_kib() {
     let exact = "v".repeat(256 * 1024 - 1);
     let annotations = |value: &str| json!({"annotations": {"k": value}});
-    assert_eq!(told_of_named(annotations(&exact)), [""; 0]);
+    assert_eq!(named_errors(annotations(&exact)), [""; 0]);
     assert_eq!(
-        told_of_named(annotations(&format!("{exact}v"))),
+        named_errors(annotations(&format!("{exact}v"))),
         ["metadata.annotations: Too long: may not be more than 262144 bytes"]
     );
     assert_eq!(
-        told_of_named(json!({"annotations": {"Example.COM/k": "v"}})),
+        named_errors(json!({"annotations": {"Example.COM/k": "v"}})),
         [""; 0]
     );
 }
@@ -98,10 +99,10 @@ fn annotations_hold_anything_up_to_256_kib() {
 #[test]
 fn finalizers_have_qualified_names() {
     for (finalizer, good) in [("example.com/hold", true), ("hold", true), ("a b/c", false)] {
-        let told = told_of_named(json!({"finalizers": [finalizer]}));
-        assert_eq!(told.is_empty(), good, "{finalizer}: {told:?}");
+        let errors = named_errors(json!({"finalizers": [finalizer]}));
+        assert_eq!(errors.is_empty(), good, "{finalizer}: {errors:?}");
     }
-    let both = told_of_named(json!({"finalizers": ["orphan", "foregroundDeletion"]}));
+    let both = named_errors(json!({"finalizers": ["orphan", "foregroundDeletion"]}));
     assert!(both[0].contains("cannot be both set"), "{both:?}");
 }
 
@@ -127,19 +128,19 @@ fn a_finalizer_without_a_domain_is_refused_or_warned_of() {
 fn owners_are_whole_and_one_controls() {
     let owner = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": "u", "controller": true});
     assert_eq!(
-        told_of_named(json!({"ownerReferences": [owner("a")]})),
+        named_errors(json!({"ownerReferences": [owner("a")]})),
         [""; 0]
     );
-    let two = told_of_named(json!({"ownerReferences": [owner("a"), owner("b")]}));
+    let two = named_errors(json!({"ownerReferences": [owner("a"), owner("b")]}));
     assert!(
         two[0].contains("Only one reference can have Controller set to true"),
         "{two:?}"
     );
-    let bare = told_of_named(json!({"ownerReferences": [{}]}));
+    let bare = named_errors(json!({"ownerReferences": [{}]}));
     assert_eq!(bare.len(), 4, "{bare:?}");
     let mut event = owner("a");
     event["kind"] = json!("Event");
-    let event = told_of_named(json!({"ownerReferences": [event]}));
+    let event = named_errors(json!({"ownerReferences": [event]}));
     assert!(
         event[0].contains("disallowed from being an owner"),
         "{event:?}"
@@ -149,7 +150,7 @@ fn owners_are_whole_and_one_controls() {
 #[test]
 fn identity_does_not_change() {
     let old = json!({"name": "x", "uid": "u", "creationTimestamp": "t", "generation": 2});
-    assert_eq!(told_of_change(&old, &old), [""; 0]);
+    assert_eq!(change_errors(&old, &old), [""; 0]);
     for (field, value) in [
         ("uid", json!("v")),
         ("creationTimestamp", json!("later")),
@@ -159,12 +160,12 @@ fn identity_does_not_change() {
         let mut new = old.clone();
         new[field] = value.clone();
         let text = format!("metadata.{field}: Invalid value: {value}: field is immutable");
-        assert_eq!(told_of_change(&new, &old), [text]);
+        assert_eq!(change_errors(&new, &old), [text]);
     }
     let mut new = old.clone();
     new["generation"] = json!(1);
     assert_eq!(
-        told_of_change(&new, &old),
+        change_errors(&new, &old),
         ["metadata.generation: Invalid value: 1: must not be decremented"]
     );
 }
@@ -175,13 +176,13 @@ fn no_finalizer_is_added_while_deleting() {
     let mut new = old.clone();
     new["finalizers"] = json!(["a/b", "c/d", "c/d"]);
     assert_eq!(
-        told_of_change(&new, &old),
+        change_errors(&new, &old),
         [
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}"
         ]
     );
     new["finalizers"] = json!([]);
-    assert_eq!(told_of_change(&new, &old), [""; 0]);
+    assert_eq!(change_errors(&new, &old), [""; 0]);
 }
 
 #[test]
@@ -209,10 +210,10 @@ fn a_whole_object_inside_of_another_is_judged_as_any_other() {
     ] {
         let mut problems = Problems::new();
         validate_embedded(&object, "t", &mut problems);
-        let told: Vec<_> = problems
+        let errors: Vec<_> = problems
             .iter()
             .map(|problem| problem.path.as_str())
             .collect();
-        assert_eq!(told, expected, "{object}");
+        assert_eq!(errors, expected, "{object}");
     }
 }

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-/// A block: its first bits are those of `address`.
+/// A block: an address and its prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cidr {
     address: IpAddr,
     prefix: u32,
 }
 
-/// Reads a block; the bits after the prefix may be anything.
+/// Parses a block; the bits after the prefix may be anything.
 pub(super) fn read(text: &str) -> Option<Cidr> {
     let (address, digits) = text.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
@@ -22,7 +22,7 @@ pub(super) fn read(text: &str) -> Option<Cidr> {
 }
 
 impl Cidr {
-    /// Whether `other` is a part of this block, and not all of it.
+    /// Whether `other` is a proper part of this block.
     pub(super) fn strictly_contains(&self, other: &Self) -> bool {
         let (mine, theirs, width) = match (self.address, other.address) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {

@@ -1,4 +1,4 @@
-//! The account a new pod runs as: it must exist, and the pod gets its token and pull secrets.
+//! The service account of a new pod: it must exist, and the pod gets its token and pull secrets.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use crate::kinds::{
     names,
 };
 
-/// Marks a pod that stands for one a node runs without us.
+/// Marks the mirror of a static pod, which a node runs on its own.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// On an account: its pods may use no secrets but those that it names.
+/// On an account: its pods may only use the secrets that it lists.
 const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// Gives a new pod its account, or says why it may not have it.
+/// Gives a new pod its account, or says why it is refused.
 pub fn use_account(pod: &mut Value, cluster: &dyn Cluster, seed: u64) -> Result<(), String> {
     if is_set(&pod["metadata"]["annotations"], MIRROR) {
         return check_mirror(&pod["spec"]);
@@ -48,13 +48,14 @@ pub fn use_account(pod: &mut Value, cluster: &dyn Cluster, seed: u64) -> Result<
     Ok(())
 }
 
-/// The pod's word goes before the account's.
+/// Whether a token is mounted; the pod's setting goes before the account's.
 fn wants_token(spec: &Value, account: &Value) -> bool {
     let said = |holder: &Value| holder["automountServiceAccountToken"].as_bool();
     said(spec).or_else(|| said(account)).unwrap_or(true)
 }
 
-/// Nobody here answers for what such a pod does: it gets nothing that is kept here.
+/// Refuses a mirror pod that uses service accounts or secrets: the API server does not control what
+/// such a pod does.
 fn check_mirror(spec: &Value) -> Result<(), String> {
     if !text(spec, "serviceAccountName").is_empty() {
         return Err("a mirror pod may not reference service accounts".into());
@@ -84,7 +85,7 @@ fn has_secrets(spec: &Value) -> bool {
     pulls || mounts || containers(spec).any(|(_, container)| secrets(container).next().is_some())
 }
 
-/// Every container, and what messages call it.
+/// Every container, with its word in messages.
 fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     let lists = [
         ("initContainers", "init container"),
@@ -98,7 +99,7 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     lists.into_iter().flat_map(of)
 }
 
-/// The secrets that a container's variables come from, and what messages call the place.
+/// The secrets that a container's variables come from, with the word for the source in messages.
 fn secrets(container: &Value) -> impl Iterator<Item = (String, &str)> {
     let one = list(container, "env").iter().filter_map(|variable| {
         let key = variable["valueFrom"].get("secretKeyRef")?;
@@ -112,7 +113,7 @@ fn secrets(container: &Value) -> impl Iterator<Item = (String, &str)> {
     one.chain(all)
 }
 
-/// Refuses secrets that the account does not name.
+/// Refuses secrets that the account does not list.
 fn check_secrets(spec: &Value, account: &Value, name: &str) -> Result<(), String> {
     let named = |key: &str, secret: &str| {
         let mut listed = list(account, key).iter();

@@ -1,5 +1,4 @@
-//! What a new pod needs to know of other objects before anybody is asked about it: its priority
-//! class.
+//! Admission of new pods: the priority of their class.
 
 use serde_json::Value;
 
@@ -11,13 +10,14 @@ use crate::{
     status::{ApiError, Problems},
 };
 
-/// Classes that exist on every cluster, for the pods that keep it alive.
+/// Classes that exist in every cluster, for the pods that run it.
 const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
-/// Rules on new pods alone: nobody looks into them yet, and one that waits is nowhere.
+/// Validation of new pods alone: they may not have ephemeral containers, nor, with scheduling
+/// gates, a node.
 pub(super) fn check_new(pod: &Value, problems: &mut Problems) {
     let spec = &pod["spec"];
     if !list(spec, "ephemeralContainers").is_empty() {
@@ -40,13 +40,13 @@ fn forbidden(pod: &Value, why: &str) -> ApiError {
     ApiError::forbidden("", "pods", name_of(pod), why)
 }
 
-/// What a priority class says about its pods.
+/// The content of a priority class.
 struct Priority {
     value: i64,
     preemption: String,
 }
 
-/// Gives a pod the priority of its class, or of the class that is the default.
+/// Gives a pod the priority of its class, or of the default class.
 pub fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
     let spec = &pod["spec"];
     let class = text(spec, "priorityClassName").to_owned();
@@ -101,7 +101,7 @@ fn named_class(name: &str, cluster: &dyn Cluster) -> Option<Priority> {
     })
 }
 
-/// The class that pods get which name none: the lowest of those marked so.
+/// The class of pods that name none: the lowest of the global defaults.
 fn global_default(cluster: &dyn Cluster) -> (String, Priority) {
     let classes = cluster.list("scheduling.k8s.io", "priorityclasses", "");
     let marked = classes.iter().filter(|class| flag(class, "globalDefault"));

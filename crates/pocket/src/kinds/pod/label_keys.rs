@@ -1,5 +1,5 @@
-//! Rules of placement that name keys of labels: a new pod has its own values of them written into
-//! the selectors of the rules, so that whoever places it need not look at its labels.
+//! `matchLabelKeys` and `mismatchLabelKeys`: a new pod's own label values are written into the
+//! selectors of its placement rules, so that the scheduler need not look at its labels.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::kinds::{
     pod_spec::{PREFERRED, REQUIRED},
 };
 
-/// Writes the values of a new pod's labels into its rules.
+/// Writes the values of a new pod's labels into its placement rules.
 pub(super) fn settle(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let Some(spec) = part(pod, "spec") else {

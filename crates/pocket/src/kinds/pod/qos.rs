@@ -1,4 +1,4 @@
-//! The service class of a pod, which follows from what it requests.
+//! The QoS class of a pod, which follows from its requests and limits.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::{
 
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
-/// `Guaranteed` when every container's requests equal its limits, `BestEffort` when none asks for
-/// anything, `Burstable` in between.
+/// `Guaranteed` when every container's requests equal its limits, `BestEffort` when none has
+/// requests or limits, `Burstable` otherwise.
 pub fn class(spec: &Value) -> &'static str {
     let whole = &spec["resources"];
     if whole.is_object() {
@@ -29,7 +29,7 @@ fn class_of<'a>(all: impl Iterator<Item = &'a Value>) -> &'static str {
             let request = amount(&resources["requests"][name]);
             let limit = amount(&resources["limits"][name]);
             asked |= request.is_some() || limit.is_some();
-            // A limit alone is its own request.
+            // A limit without a request is its own request.
             guaranteed &= limit.is_some() && request.is_none_or(|r| Some(r) == limit);
         }
     }

@@ -1,4 +1,4 @@
-//! What nodes and claims report in the status of a pod: of whom, and within which bounds.
+//! Validation of container and claim statuses in the status of a pod.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::{
     status::Problems,
 };
 
-/// Each list of reports, with the containers that it is about.
+/// Each list of statuses, with the containers that it is about.
 const REPORTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
@@ -165,7 +165,7 @@ mod tests {
         };
         let place = "status.containerStatuses[0]";
         let devices = format!("{place}.allocatedResourcesStatus[0]");
-        for (status, told) in [
+        for (status, errors) in [
             (json!({"resourceClaimStatuses": [{"name": "rc"}]}), None),
             (
                 json!({"resourceClaimStatuses": [{"name": "rc"}, {"name": "rc"}]}),
@@ -191,7 +191,7 @@ mod tests {
         ] {
             let mut problems = Problems::new();
             check(&status, &spec, &mut problems);
-            assert_eq!(texts(&problems), Vec::from_iter(told));
+            assert_eq!(texts(&problems), Vec::from_iter(errors));
         }
     }
 }

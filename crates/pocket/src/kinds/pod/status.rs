@@ -1,4 +1,4 @@
-//! The status of a pod: addresses under two names, and what its writers may not say.
+//! The status of a pod: addresses under two names, and immutable parts.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::{
     status::{FieldError, FieldErrorKind, Problems},
 };
 
-/// `podIP` and the first of `podIPs` are one thing under two names; the single one wins.
+/// `podIP` and the first of `podIPs` are the same address under two names; `podIP` wins.
 pub(super) fn default(pod: &mut Value) {
     let Some(status) = pod.get_mut("status") else {
         return;
@@ -52,7 +52,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     }
     check_generation(status, &Path::At("status"), problems);
     let (class, was) = (text(status, "qosClass"), text(before, "qosClass"));
-    // One that is left out stays.
+    // An absent one stays as it was.
     if !was.is_empty() && !class.is_empty() && class != was {
         problems.invalid("status.qosClass", class, "field is immutable");
     }
@@ -67,7 +67,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     }
 }
 
-/// Which claim a pod's devices came from, and for which requests of its containers.
+/// Validates the claim that a pod's extended resources came from, and the requests it maps to.
 fn check_extended(claimed: &Value, spec: &Value, problems: &mut Problems) {
     let path = Path::At("status.extendedResourceClaimStatus");
     let containers = || {
@@ -167,7 +167,7 @@ fn check_families(addresses: &[Value], path: &Path<'_>, problems: &mut Problems)
     }
 }
 
-/// Whether an address is of the newer family; zeros that lead a number are looked past.
+/// The family of an address, true for IPv6; leading zeros are ignored.
 fn family_of(address: &str) -> Option<bool> {
     let plain = |part: &str| match part.trim_start_matches('0') {
         "" if !part.is_empty() => "0".to_owned(),
@@ -217,13 +217,13 @@ mod tests {
         let old = json!({"status": {"qosClass": "BestEffort"}});
         let mut problems = Problems::new();
         validate(&new, &old, &mut problems);
-        let told = texts(&problems);
+        let errors = texts(&problems);
         assert!(
-            told[0].starts_with("status.conditions[0].Type: Invalid value: \"a b\""),
-            "{told:?}"
+            errors[0].starts_with("status.conditions[0].Type: Invalid value: \"a b\""),
+            "{errors:?}"
         );
         assert_eq!(
-            told[1],
+            errors[1],
             "status.qosClass: Invalid value: \"Guaranteed\": field is immutable"
         );
     }

@@ -1,4 +1,4 @@
-//! The two subresources that change the spec of a pod which already runs.
+//! The two subresources that change the spec of a running pod.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::{
     status::Problems,
 };
 
-/// Rules on a change through `ephemeralcontainers`: containers are added, and nothing else.
+/// Validates a change through `ephemeralcontainers`: containers may be added, and nothing else.
 pub fn validate_ephemeral_containers(new: &Value, old: &Value, problems: &mut Problems) {
     const FIELD: &str = "ephemeralContainers";
     const PATH: &str = "spec.ephemeralContainers";
@@ -35,7 +35,7 @@ pub fn validate_ephemeral_containers(new: &Value, old: &Value, problems: &mut Pr
     }
 }
 
-/// Rules on a change through `resize`: only processors and memory of containers change.
+/// Validates a change through `resize`: only CPU and memory of containers may change.
 pub fn validate_resize(new: &Value, old: &Value, problems: &mut Problems) {
     let (new, old) = (&new["spec"], &old["spec"]);
     for field in ["containers", "initContainers"] {
@@ -102,7 +102,7 @@ mod tests {
         }})
     }
 
-    fn told(rule: fn(&Value, &Value, &mut Problems), new: &Value, old: &Value) -> Vec<String> {
+    fn errors(rule: fn(&Value, &Value, &mut Problems), new: &Value, old: &Value) -> Vec<String> {
         let mut problems = Problems::new();
         rule(new, old, &mut problems);
         texts(&problems)
@@ -115,18 +115,18 @@ mod tests {
         let other = json!([{"name": "e", "image": "j"}]);
         let of = |list: &Value| pod(&json!({}), list);
         let rule = validate_ephemeral_containers;
-        assert_eq!(told(rule, &of(&two), &of(&one)), [""; 0]);
+        assert_eq!(errors(rule, &of(&two), &of(&one)), [""; 0]);
         let path = "spec.ephemeralContainers: Forbidden: existing ephemeral containers";
         let (changed, removed) = (
-            told(rule, &of(&other), &of(&one)),
-            told(rule, &of(&one), &of(&two)),
+            errors(rule, &of(&other), &of(&one)),
+            errors(rule, &of(&one), &of(&two)),
         );
         assert_eq!(changed, [format!("{path} \"e\" may not be changed")]);
         assert_eq!(removed, [format!("{path} \"f\" may not be removed")]);
         let mut image = of(&two);
         image["spec"]["containers"][0]["image"] = json!("k");
         assert_eq!(
-            told(rule, &image, &of(&one)),
+            errors(rule, &image, &of(&one)),
             ["spec: Forbidden: only ephemeralContainers may change"]
         );
     }
@@ -137,15 +137,15 @@ mod tests {
         let old = of(json!({"limits": {"cpu": "1"}}));
         let rule = validate_resize;
         let bigger = of(json!({"limits": {"cpu": "2", "memory": "1Gi"}}));
-        assert_eq!(told(rule, &bigger, &old), [""; 0]);
+        assert_eq!(errors(rule, &bigger, &old), [""; 0]);
         let storage = of(json!({"limits": {"cpu": "1", "ephemeral-storage": "1Gi"}}));
         let fixed = "Forbidden: only cpu and memory resources are mutable";
         assert_eq!(
-            told(rule, &storage, &old),
+            errors(rule, &storage, &old),
             [format!("spec.containers[0].resources.limits: {fixed}")]
         );
         let mut image = old.clone();
         image["spec"]["containers"][0]["image"] = json!("k");
-        assert_eq!(told(rule, &image, &old), [format!("spec: {fixed}")]);
+        assert_eq!(errors(rule, &image, &old), [format!("spec: {fixed}")]);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::kinds::testing::{Others, created, defaulted, told, told_of_update};
+use crate::kinds::testing::{OtherObjects, created, defaulted, errors, update_errors};
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -16,24 +16,24 @@ fn pod(more: Value) -> Value {
     )
 }
 
-fn cluster(account: Value, classes: Vec<Value>) -> Others {
+fn cluster(account: Value, classes: Vec<Value>) -> OtherObjects {
     let mut account = account;
     account["metadata"] = json!({"name": "default", "namespace": "n"});
     let classes = classes.into_iter().map(|class| ("priorityclasses", class));
-    Others {
+    OtherObjects {
         objects: std::iter::once(("serviceaccounts", account))
             .chain(classes)
             .collect(),
-        ..Others::default()
+        ..OtherObjects::default()
     }
 }
 
-/// The pod after it was given its account.
-fn accounted(mut pod: Value, others: &Others) -> Result<Value, String> {
+/// The pod with its service account.
+fn accounted(mut pod: Value, others: &OtherObjects) -> Result<Value, String> {
     use_account(&mut pod, others, 7).map(|()| pod)
 }
 
-fn admitted(mut pod: Value, others: &Others) -> Result<Value, String> {
+fn admitted(mut pod: Value, others: &OtherObjects) -> Result<Value, String> {
     use_priority(&mut pod, others)
         .map(|()| pod)
         .map_err(|error| error.message)
@@ -76,7 +76,7 @@ fn a_pod_that_tolerates_silence_its_own_way_is_left_alone() {
 }
 
 #[test]
-fn the_token_is_mounted_unless_somebody_declines() {
+fn the_token_is_mounted_unless_pod_or_account_declines() {
     let has_token = |pod: &Value| pod["spec"].get("volumes").is_some();
     let plain = cluster(json!({}), vec![]);
     let declining = cluster(json!({"automountServiceAccountToken": false}), vec![]);
@@ -139,7 +139,7 @@ fn a_pod_without_an_account_has_no_tokens() {
         ),
     ] {
         let pod = pod(json!({"serviceAccountName": account, "volumes": volumes}));
-        assert_eq!(told(&RULES, &pod), expected, "{account:?}");
+        assert_eq!(errors(&RULES, &pod), expected, "{account:?}");
     }
 }
 
@@ -241,8 +241,8 @@ fn an_account_may_keep_its_pods_from_the_secrets_of_others() {
             format!("imagePullSecrets[0].name=\"x\" {because} imagePullSecret"),
         ),
     ] {
-        let told = accounted(pod(more), &others).err().unwrap_or_default();
-        assert_eq!(told, refusal);
+        let errors = accounted(pod(more), &others).err().unwrap_or_default();
+        assert_eq!(errors, refusal);
     }
 }
 
@@ -285,9 +285,9 @@ fn ephemeral_containers_come_later() {
     let early = pod(json!({"ephemeralContainers": [{"name": "e", "image": "i"}]}));
     let mut problems = Problems::new();
     (RULES.validate_create)(&early, &mut problems);
-    let told = problems.to_string();
+    let errors = problems.to_string();
     assert_eq!(
-        told,
+        errors,
         "spec.ephemeralContainers: Forbidden: cannot be set on create"
     );
 }
@@ -342,11 +342,15 @@ fn what_may_change_in_a_pod() {
     ] {
         let mut new = old.clone();
         *new.pointer_mut(pointer).unwrap() = value;
-        let told = told_of_update(&RULES, &new, &old);
-        assert_eq!(told.is_empty(), expected.is_empty(), "{pointer}: {told:?}");
+        let errors = update_errors(&RULES, &new, &old);
+        assert_eq!(
+            errors.is_empty(),
+            expected.is_empty(),
+            "{pointer}: {errors:?}"
+        );
         assert!(
-            told.iter().all(|text| text.starts_with(expected)),
-            "{pointer}: {told:?}"
+            errors.iter().all(|text| text.starts_with(expected)),
+            "{pointer}: {errors:?}"
         );
     }
 }
@@ -358,7 +362,7 @@ fn images_are_judged_once_more_until_other_containers_are_met() {
     new["spec"]["containers"][0]["image"] = json!("");
     new["spec"]["initContainers"] = json!([]);
     assert_eq!(
-        told_of_update(&RULES, &new, &old),
+        update_errors(&RULES, &new, &old),
         [
             "spec.containers[0].image: Required value",
             "spec.initContainers: Forbidden: pod updates may not add or remove containers",

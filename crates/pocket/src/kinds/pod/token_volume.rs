@@ -12,12 +12,12 @@ use crate::{
 
 const PREFIX: &str = "kube-api-access-";
 const PLACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// A little more than an hour, so that a token refreshed each hour never lapses.
-const TOKEN_SECONDS: i64 = 3607;
+/// A little more than an hour, so that a token refreshed each hour never expires.
+const TOKEN_LIFETIME_SECONDS: i64 = 3607;
 const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Adds the volume and mounts it where no container put something else. One that is there already
-/// by its name is mounted instead.
+/// Adds the volume and mounts it where no container mounts something else. An existing volume of
+/// its name prefix is mounted instead.
 pub(super) fn add(spec: &mut Value, seed: u64) {
     let known = list(spec, "volumes")
         .iter()
@@ -36,7 +36,7 @@ pub(super) fn add(spec: &mut Value, seed: u64) {
     }
 }
 
-/// Refuses tokens in the volumes of a pod that has no account to have them of.
+/// Refuses token volumes in a pod without an account.
 pub(super) fn refuse(spec: &Value, problems: &mut Problems) {
     let all = Path::At("spec.volumes");
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
@@ -64,7 +64,7 @@ fn mount(container: &mut Value, name: &str) -> bool {
 
 fn volume(name: &str) -> Value {
     json!({"name": name, "projected": {"defaultMode": 0o644, "sources": [
-        {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+        {"serviceAccountToken": {"expirationSeconds": TOKEN_LIFETIME_SECONDS, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [
             {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
@@ -72,7 +72,7 @@ fn volume(name: &str) -> Value {
     ]}})
 }
 
-/// Five letters that cannot spell anything.
+/// Five characters that cannot spell a word.
 fn suffix(mut seed: u64) -> String {
     let letters = SUFFIX_LETTERS.len() as u64;
     (0..5)

@@ -1,5 +1,5 @@
-//! What may change in a pod that exists: images, added tolerations, a nearer deadline, a grace
-//! period that was negative, fewer scheduling gates and, while there are any, a narrower choice of
+//! Which fields of an existing pod may change: images, added tolerations, an earlier deadline, a
+//! negative grace period, fewer scheduling gates and, while there are gates, a narrower choice of
 //! nodes. Nothing else.
 
 mod gated;
@@ -42,7 +42,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     }
 }
 
-/// The new spec with the old values of what may change.
+/// The new spec with the old values of the mutable fields.
 fn without_changeable(new: &Value, old: &Value) -> Value {
     let mut spec = new.clone();
     for field in ["containers", "initContainers"] {
@@ -66,7 +66,7 @@ fn without_changeable(new: &Value, old: &Value) -> Value {
     spec
 }
 
-/// Whether the pod has not been placed yet, and is not to be.
+/// Whether the pod has scheduling gates.
 fn is_gated(spec: &Value) -> bool {
     !list(spec, "schedulingGates").is_empty()
 }
@@ -80,7 +80,7 @@ fn restore(new: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// What may change is judged once more. Other containers than before end the matter.
+/// Validates the changed fields once more. A different number of containers stops the validation.
 fn check_containers(
     field: &str,
     new: &Value,
@@ -103,7 +103,7 @@ fn check_containers(
     ControlFlow::Continue(())
 }
 
-/// A deadline that is out of the question ends the matter: no more is said.
+/// An invalid deadline stops the validation.
 fn check_deadline(new: &Value, old: &Value, problems: &mut Problems) -> ControlFlow<()> {
     const FIELD: &str = "activeDeadlineSeconds";
     let (path, seconds) = ("spec.activeDeadlineSeconds", number(new, FIELD));
@@ -125,7 +125,7 @@ fn check_deadline(new: &Value, old: &Value, problems: &mut Problems) -> ControlF
     ControlFlow::Break(())
 }
 
-/// Tolerations that are added are judged once more.
+/// Validates added tolerations once more.
 fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
     let lasting = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -147,7 +147,7 @@ fn check_gates(new: &Value, old: &Value, problems: &mut Problems) {
     let path = Path::At("spec.schedulingGates");
     let now = list(new, "schedulingGates");
     for (index, gate) in now.iter().enumerate() {
-        // Of gates that come twice, the last is told.
+        // Of duplicate gates, the last is reported.
         if !before.contains(gate) && !now[index + 1..].contains(gate) {
             let name = text(gate, "name");
             let detail =

@@ -1,4 +1,4 @@
-//! Rules on claims to devices: those that a pod has, and those that its containers use.
+//! Validation of resource claims (devices): those of a pod, and their use by containers.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,7 +14,7 @@ use crate::{
     status::{FieldError, FieldErrorKind, Problems},
 };
 
-/// Rules on `resourceClaims` of a pod.
+/// Validates `resourceClaims` of a pod.
 pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("resourceClaims");
     let mut seen = HashSet::new();
@@ -58,7 +58,7 @@ fn check_source(claim: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Rules on `claims` of a container's resources: the pod has what they name.
+/// Validates `claims` of a container's resources: the pod must have the claims they name.
 pub(super) fn check_uses(
     resources: &Value,
     spec: &Value,

@@ -1,10 +1,10 @@
-//! Rules on containers: names, images, and what init containers may not have.
+//! Validation of containers: names, images, and what init containers may not have.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{claims, env, mounts, ports, probes, restarts, security, volumes::Sound};
+use super::{claims, env, mounts, ports, probes, restarts, security, volumes::ValidVolumes};
 use crate::{
     kinds::{
         field_rules::one_of,
@@ -16,8 +16,13 @@ use crate::{
     status::{FieldError, FieldErrorKind, Problems},
 };
 
-/// Rules on all containers of a pod spec.
-pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
+/// Validates all containers of a pod spec.
+pub(super) fn check(
+    spec: &Value,
+    volumes: &ValidVolumes<'_>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let mut names = HashSet::new();
     for field in ["containers", "initContainers", "ephemeralContainers"] {
         let path = path.field(field);
@@ -50,7 +55,7 @@ pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems
 
 fn check_one(
     container: &Value,
-    (spec, volumes): (&Value, &Sound<'_>),
+    (spec, volumes): (&Value, &ValidVolumes<'_>),
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
@@ -78,7 +83,7 @@ fn check_one(
     security::check_container(container, spec, path, problems);
 }
 
-/// A container that looks into another one finds it in the pod, and it is there to stay.
+/// The target of an ephemeral container must be a container of the pod that keeps running.
 fn check_target(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let target = text(container, "targetContainerName");
     let mut lasting = ["containers", "initContainers"]
@@ -94,7 +99,8 @@ fn check_target(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut
     }
 }
 
-/// A container that looks into a pod has no part in how the pod fares.
+/// Refuses fields that ephemeral containers may not have, because they do not affect the pod's
+/// readiness or resources.
 fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     let detail = "cannot be set for an Ephemeral Container";
     for field in [
@@ -109,7 +115,7 @@ fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) 
         "lifecycle",
     ] {
         let given = &container[field];
-        // An empty list was set all the same; resources are always there.
+        // An empty list counts as set; resources are always there.
         let empty =
             field == "resources" && given.as_object().is_some_and(serde_json::Map::is_empty);
         if !given.is_null() && !empty {
@@ -126,8 +132,7 @@ fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) 
     }
 }
 
-/// The name of an image as it is judged in pods. Templates may have any: some who read them put
-/// another in its place.
+/// Validates the name of an image in pods. Templates may have any: some controllers replace it.
 pub(in crate::kinds) fn check_image_name(
     container: &Value,
     path: &Path<'_>,
@@ -140,8 +145,8 @@ pub(in crate::kinds) fn check_image_name(
     }
 }
 
-/// An init container runs to its end before the others, so nothing may wait for it to be ready;
-/// one that restarts always is a sidecar and may.
+/// An init container runs to its end before the others, so it can have no readiness; one that
+/// restarts always is a sidecar and can.
 fn check_init(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     for field in [
         "lifecycle",

@@ -1,4 +1,4 @@
-//! What a pod spec says when it says nothing.
+//! The defaults of a pod spec.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kinds::claim::default_claim_spec;
 use crate::kinds::fields::{each_mut, fill, filled, is_empty, part, set, text};
 
 /// Permissions of files in volumes made from objects: `0644`.
-const FILE_MODE: i32 = 0o644;
+const DEFAULT_FILE_MODE: i32 = 0o644;
 
 /// Fills a pod template: its metadata, and its spec as [`default_pod_spec`] does.
 pub fn default_pod_template(template: &mut Value) {
@@ -17,8 +17,8 @@ pub fn default_pod_template(template: &mut Value) {
     }
 }
 
-/// Fills a pod spec with what both pods and templates get. What only a running pod gets
-/// (tolerations, priority, service links) is not here.
+/// Fills a pod spec with the defaults of both pods and templates. Those of pods alone (tolerations,
+/// priority, service links) are not here.
 pub fn default_pod_spec(spec: &mut Value) {
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "restartPolicy", "Always");
@@ -80,7 +80,7 @@ fn default_container(container: &mut Value) {
     }
 }
 
-/// Images that may change under their name are always pulled.
+/// Images without a fixed tag or digest are always pulled.
 pub(super) fn pull_policy(image: &str) -> &'static str {
     if may_change(image) {
         "Always"
@@ -90,7 +90,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
 }
 
 fn default_probe(probe: &mut Value) {
-    // Zero reads as absent here.
+    // Zero counts as absent here.
     for (field, seconds) in [
         ("timeoutSeconds", 1),
         ("periodSeconds", 10),
@@ -137,7 +137,7 @@ fn default_volume(volume: &mut Value) {
     }
     for source in ["configMap", "secret", "downwardAPI", "projected"] {
         if let Some(source) = part(volume, source) {
-            fill(source, "defaultMode", FILE_MODE);
+            fill(source, "defaultMode", DEFAULT_FILE_MODE);
         }
     }
     if let Some(downward) = part(volume, "downwardAPI") {

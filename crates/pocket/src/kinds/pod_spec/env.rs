@@ -1,4 +1,4 @@
-//! Rules on environment variables and the sources of their values.
+//! Validation of environment variables and the sources of their values.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{
     check_text,
     mounts::not_found,
     references,
-    volumes::{Sound, check_no_backsteps},
+    volumes::{ValidVolumes, check_no_backsteps},
 };
 use crate::{
     kinds::{
@@ -26,10 +26,10 @@ const SOURCES: [&str; 5] = [
     "fileKeyRef",
 ];
 
-/// Rules on `env` and `envFrom` of one container.
+/// Validates `env` and `envFrom` of one container.
 pub(super) fn check(
     container: &Value,
-    volumes: &Sound<'_>,
+    volumes: &ValidVolumes<'_>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
@@ -47,7 +47,12 @@ pub(super) fn check(
     }
 }
 
-fn check_source(variable: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn check_source(
+    variable: &Value,
+    volumes: &ValidVolumes<'_>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let from = &variable["valueFrom"];
     let path = path.field("valueFrom");
     let sources: Vec<&str> = SOURCES.into_iter().filter(|s| is_set(from, s)).collect();
@@ -92,7 +97,7 @@ fn check_key(reference: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_needed(reference, "key", names::config_key, path, problems);
 }
 
-/// A line of a file that a container wrote.
+/// Validates a reference to a variable in a file that a container wrote.
 fn check_file(reference: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_needed(reference, "key", names::variable, path, problems);
     check_needed(reference, "volumeName", names::label, path, problems);
@@ -106,7 +111,7 @@ fn check_file(reference: &Value, path: &Path<'_>, problems: &mut Problems) {
 
 fn check_file_volume(
     reference: &Value,
-    volumes: &Sound<'_>,
+    volumes: &ValidVolumes<'_>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
@@ -122,7 +127,7 @@ fn check_file_volume(
     }
 }
 
-/// Applies a name rule to a field that must be there.
+/// Applies a name rule to a required field.
 fn check_needed(
     holder: &Value,
     field: &str,
@@ -137,7 +142,7 @@ fn check_needed(
     }
 }
 
-/// What is wrong with the choice of sources is said of all of them, in `all`.
+/// Errors in the choice of sources are reported for all of them, at `all`.
 fn check_bulk_source(source: &Value, all: &Path<'_>, path: &Path<'_>, problems: &mut Problems) {
     check_text(source, "prefix", names::variable, path, problems);
     let sources = ["configMapRef", "secretRef"];

@@ -1,7 +1,7 @@
-//! The names of images: which are names at all, and which may change what they mean.
+//! The names of images: their syntax, and whether they can change their meaning.
 
-/// Whether an image must be asked for again each time: it has no name that lasts. What is no name
-/// is left to whoever pulls it.
+/// Whether an image must be pulled each time: its name has no fixed tag or digest. An invalid name
+/// is left to the container runtime.
 pub(super) fn may_change(image: &str) -> bool {
     let Some((tag, digest)) = parse(image) else {
         return false;
@@ -12,7 +12,7 @@ pub(super) fn may_change(image: &str) -> bool {
     }
 }
 
-/// The tag of an image and whether it has a digest, if it is a name of an image.
+/// The tag of an image and whether it has a digest, if the name is valid.
 fn parse(image: &str) -> Option<(Option<&str>, bool)> {
     let hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
     if image.len() == 64 && image.bytes().all(hex) {
@@ -37,7 +37,7 @@ fn parse(image: &str) -> Option<(Option<&str>, bool)> {
     good.then_some((tag, digest.is_some()))
 }
 
-/// What is before the first slash is a host if it looks like one.
+/// The part before the first slash is a host if it looks like one.
 fn split_domain(name: &str) -> (Option<&str>, &str) {
     match name.split_once('/') {
         Some((first, rest))

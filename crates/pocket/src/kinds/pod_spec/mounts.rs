@@ -1,11 +1,11 @@
-//! Rules on the mounts and devices of a container: what they show is there, and each place is used
+//! Validation of the mounts and devices of a container: their volumes exist, and each path is used
 //! once.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::volumes::{Sound, check_inside, leads_back};
+use super::volumes::{ValidVolumes, check_inside, leads_back};
 use crate::{
     kinds::{
         fields::{flag, is_set, list, text},
@@ -19,7 +19,7 @@ const DEPTHS: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
 
 pub(super) fn check(
     container: &Value,
-    volumes: &Sound<'_>,
+    volumes: &ValidVolumes<'_>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
@@ -32,7 +32,12 @@ fn uses<'a>(container: &'a Value, field: &str, key: &str) -> HashSet<&'a str> {
     all.map(|one| text(one, key)).collect()
 }
 
-fn check_mounts(container: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn check_mounts(
+    container: &Value,
+    volumes: &ValidVolumes<'_>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let devices = uses(container, "volumeDevices", "name");
     let device_places = uses(container, "volumeDevices", "devicePath");
     let mut places = HashSet::new();
@@ -75,7 +80,7 @@ pub(super) fn not_found(path: &Path<'_>, name: &str, problems: &mut Problems) {
     });
 }
 
-/// Most is said of all mounts, and only some of the one at `at`.
+/// Most errors are reported for all mounts at `path`, and only some for the one at `at`.
 fn check_sub_path(mount: &Value, at: &Path<'_>, path: &Path<'_>, problems: &mut Problems) {
     let (plain, expanded) = (text(mount, "subPath"), text(mount, "subPathExpr"));
     check_inside(plain, &path.field("subPath"), problems);
@@ -101,7 +106,7 @@ fn check_propagation(mount: &Value, privileged: bool, path: &Path<'_>, problems:
     }
 }
 
-/// Whether mounts below a mount may be written is asked only of what may not be written itself.
+/// Only read-only mounts may set `recursiveReadOnly`.
 fn check_depth(mount: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("recursiveReadOnly");
     match mount["recursiveReadOnly"].as_str() {
@@ -119,7 +124,12 @@ fn check_depth(mount: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-fn check_devices(container: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn check_devices(
+    container: &Value,
+    volumes: &ValidVolumes<'_>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let mounts = uses(container, "volumeMounts", "name");
     let mount_places = uses(container, "volumeMounts", "mountPath");
     let (mut names, mut places) = (HashSet::new(), HashSet::new());
@@ -144,8 +154,13 @@ fn check_devices(container: &Value, volumes: &Sound<'_>, path: &Path<'_>, proble
     }
 }
 
-/// Only a claim gives a device as it is.
-fn check_device_volume(name: &str, volumes: &Sound<'_>, at: &Path<'_>, problems: &mut Problems) {
+/// Only a claim can be used as a block device.
+fn check_device_volume(
+    name: &str,
+    volumes: &ValidVolumes<'_>,
+    at: &Path<'_>,
+    problems: &mut Problems,
+) {
     match volumes.get(name) {
         None => not_found(at, name, problems),
         Some(volume)

@@ -1,4 +1,4 @@
-//! Rules on how a pod finds others by name.
+//! Validation of the DNS settings of a pod.
 
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ use crate::{
     status::Problems,
 };
 
-const MOST_SERVERS: usize = 3;
-const MOST_SEARCHES: usize = 32;
+const MAX_NAMESERVERS: usize = 3;
+const MAX_SEARCH_PATHS: usize = 32;
 const POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
-/// Rules on the policy alone; an absent one was filled in.
+/// Validates the policy alone; an absent one was filled in.
 pub(super) fn check_dns_policy(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let policy = text(spec, "dnsPolicy");
     if !policy.is_empty() && !POLICIES.contains(&policy) {
@@ -24,7 +24,7 @@ pub(super) fn check_dns_policy(spec: &Value, path: &Path<'_>, problems: &mut Pro
     }
 }
 
-/// Rules on what replaces or adds to what the policy gives.
+/// Validates `dnsConfig`, which replaces or extends the settings of the policy.
 pub(super) fn check_dns(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("dnsConfig");
     let config = &spec["dnsConfig"];
@@ -42,8 +42,8 @@ pub(super) fn check_dns(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
             return;
         }
     }
-    if servers.len() > MOST_SERVERS {
-        let detail = format!("must not have more than {MOST_SERVERS} nameservers");
+    if servers.len() > MAX_NAMESERVERS {
+        let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
         problems.invalid(place, servers, detail);
     }
     for (index, server) in servers.iter().enumerate() {
@@ -64,8 +64,8 @@ pub(super) fn check_dns(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
 
 fn check_searches(config: &Value, path: &Path<'_>, problems: &mut Problems) {
     let searches = list(config, "searches");
-    if searches.len() > MOST_SEARCHES {
-        let detail = format!("must not have more than {MOST_SEARCHES} search paths");
+    if searches.len() > MAX_SEARCH_PATHS {
+        let detail = format!("must not have more than {MAX_SEARCH_PATHS} search paths");
         problems.invalid(path, searches, detail);
     }
     for (index, search) in searches.iter().enumerate() {
@@ -79,7 +79,7 @@ fn check_searches(config: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Rules on names that a pod knows without asking.
+/// Validates `hostAliases`.
 pub(super) fn check_host_aliases(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("hostAliases");
     for (index, alias) in list(spec, "hostAliases").iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Rules on where a pod may run: node selector, tolerations, affinity weights and spreading.
+//! Validation of scheduling constraints: node selector, tolerations, affinity and spreading.
 
 mod affinity;
 mod spreading;
@@ -18,27 +18,27 @@ use crate::{
     status::Problems,
 };
 
-/// What a taint does, and a toleration holds against.
+/// The effects of taints, which tolerations may name.
 pub(in crate::kinds) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// Rules on the labels of the nodes that a pod may run on.
+/// Validates the node selector.
 pub(super) fn check_node_selector(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let selector = path.field("nodeSelector").to_string();
     check_label_map(spec, "nodeSelector", &selector, problems);
 }
 
-/// Rules on whom a pod wants to be with.
+/// Validates the affinity.
 pub(super) fn check_affinity(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     affinity::check(&spec["affinity"], &path.field("affinity"), problems);
 }
 
-/// Rules on what a pod waits for, and on how it and its like are spread.
+/// Validates gates and topology spread constraints.
 pub(super) fn check_spreading(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     spreading::check_gates(spec, path, problems);
     spreading::check(spec, path, problems);
 }
 
-/// Rules on the tolerations of a pod spec.
+/// Validates the tolerations of a pod spec.
 pub(in crate::kinds) fn check_tolerations(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("tolerations");
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
@@ -69,7 +69,7 @@ fn check_toleration(toleration: &Value, path: &Path<'_>, problems: &mut Problems
     }
 }
 
-/// What is compared, and how. That numbers may be compared is not on yet, but is listed.
+/// Validates the operator. Comparison of numbers is not enabled, but is listed.
 fn check_operator(toleration: &Value, path: &Path<'_>, problems: &mut Problems) {
     let value = text(toleration, "value");
     match text(toleration, "operator") {

@@ -1,4 +1,4 @@
-//! Rules on the ports of containers.
+//! Validation of the ports of containers.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::{
     status::Problems,
 };
 
-/// Rules on the ports of one container.
+/// Validates the ports of one container.
 pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("ports");
     let mut seen = HashSet::new();
@@ -22,7 +22,7 @@ pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems)
         let name = text(port, "name");
         if !name.is_empty() {
             let complaints = names::port_name(name);
-            // A name that is none is not told to be another's, too.
+            // An invalid name is not also reported as a duplicate.
             if complaints.is_empty() && !seen.insert(name) {
                 problems.duplicate(path.field("name"), name);
             }
@@ -53,7 +53,7 @@ fn check_host_port(port: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// A port of the node is taken once, and equals the container's when they share a network.
+/// A host port may be used once, and equals the container port with `hostNetwork`.
 pub(super) fn check_host_ports(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let mut taken = HashSet::new();
     let (path, inits) = (path.field("containers"), path.field("initContainers"));
@@ -67,8 +67,8 @@ pub(super) fn check_host_ports(spec: &Value, path: &Path<'_>, problems: &mut Pro
             problems,
         );
     }
-    // Init containers come and go before the others, each with its ports, and each is told of as
-    // if it were the first.
+    // Init containers run before the others, each with its ports, and each is reported as if it
+    // were the first.
     for container in list(spec, "initContainers") {
         let path = inits.index(0);
         check_taken(container, false, &mut HashSet::new(), &path, problems);

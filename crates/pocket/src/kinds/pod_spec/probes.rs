@@ -1,4 +1,4 @@
-//! Rules on probes and lifecycle handlers.
+//! Validation of probes and lifecycle handlers.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 const HEADER_FORM: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 
-/// Rules on the probes and the lifecycle of one container.
+/// Validates the probes and the lifecycle of one container.
 pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let lifecycle = path.field("lifecycle");
     for moment in ["postStart", "preStop"] {
@@ -36,7 +36,7 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
     }
 }
 
-/// Who sleeps longer than the pod has left is killed in its sleep.
+/// A sleep may not be longer than the grace period: the container would be killed in it.
 fn check_sleep(sleep: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let seconds = number(sleep, "seconds");
     let most = number(spec, "terminationGracePeriodSeconds");
@@ -80,7 +80,7 @@ fn check_grace(kind: &str, probe: &Value, path: &Path<'_>, problems: &mut Proble
     }
 }
 
-/// Checks the first handler of those that there are, and says which it is.
+/// Validates the first handler present, and returns which it is.
 fn check_handler(
     handler: &Value,
     path: &Path<'_>,

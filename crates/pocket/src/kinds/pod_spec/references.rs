@@ -1,4 +1,4 @@
-//! Rules on references from a pod to its own fields and to resources of its containers.
+//! Validation of references from a pod to its own fields and to resources of its containers.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     status::Problems,
 };
 
-/// Fields of the pod that a variable may show.
+/// Fields of the pod that a variable may refer to.
 pub(super) const VARIABLE_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -20,7 +20,7 @@ pub(super) const VARIABLE_FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Fields of the pod that a file may show.
+/// Fields of the pod that a file may refer to.
 pub(super) const FILE_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -29,7 +29,7 @@ pub(super) const FILE_FIELDS: [&str; 5] = [
     "metadata.uid",
 ];
 
-/// Fields that have a name, though not all of them are shown.
+/// All known fields; not all of them may be referred to.
 const FIELDS: [&str; 15] = [
     "metadata.annotations",
     "metadata.labels",
@@ -61,7 +61,7 @@ const BYTES: [&str; 13] = [
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 
-/// Rules on a reference to a field, of which those in `shown` may be shown.
+/// Validates a reference to a field; the allowed ones are in `shown`.
 pub(super) fn check_field(
     reference: &Value,
     shown: &[&str],
@@ -102,7 +102,7 @@ pub(super) fn check_field(
     }
 }
 
-/// An old name stands for the new one.
+/// The current name of a field that was renamed.
 fn named(field: &str) -> &str {
     match field {
         "spec.host" => "spec.nodeName",
@@ -116,7 +116,7 @@ fn subscripted(field: &str) -> Option<(&str, &str)> {
     (!map.is_empty()).then_some((map, key))
 }
 
-/// Rules on a reference to a resource; files say of which container.
+/// Validates a reference to a resource; those in files also name a container.
 pub(super) fn check_resource(
     reference: &Value,
     file: bool,
@@ -140,7 +140,7 @@ fn huge(resource: &str) -> Option<&str> {
     sides.iter().find_map(|side| resource.strip_prefix(side))
 }
 
-/// What an amount is divided by before it is shown.
+/// Validates the divisor of an amount.
 fn check_divisor(reference: &Value, resource: &str, path: &Path<'_>, problems: &mut Problems) {
     let divisor = &reference["divisor"];
     if quantity(divisor).is_none_or(crate::quantity::Quantity::is_zero) {

@@ -1,4 +1,4 @@
-//! Rules on when a container is started again: after it ended, and when its size changes.
+//! Validation of restart rules and resize policies of containers.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use crate::{
     status::Problems,
 };
 
-const MOST_RULES: usize = 20;
-const MOST_CODES: usize = 255;
+const MAX_RESTART_RULES: usize = 20;
+const MAX_EXIT_CODES: usize = 255;
 
 pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     let policies = ["Always", "Never", "OnFailure"];
@@ -26,14 +26,14 @@ pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems)
     if !is_set(container, "restartPolicy") {
         let detail = "must specify restartPolicy when restart rules are used";
         problems.required(path.field("restartPolicy"), detail);
-        // Of init containers, no more is said.
+        // Init containers need no further checks.
         if is_init(path) {
             return;
         }
     }
     let path = path.field("restartPolicyRules");
-    if rules.len() > MOST_RULES {
-        problems.too_many(path, rules.len(), MOST_RULES);
+    if rules.len() > MAX_RESTART_RULES {
+        problems.too_many(path, rules.len(), MAX_RESTART_RULES);
     }
     for (index, rule) in rules.iter().enumerate() {
         check_rule(rule, &path.index(index), problems);
@@ -59,12 +59,12 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
         problems.not_supported(path.field("operator"), text(codes, "operator"), &operators);
     }
     let count = list(codes, "values").len();
-    if count > MOST_CODES {
-        problems.too_many(path.field("values"), count, MOST_CODES);
+    if count > MAX_EXIT_CODES {
+        problems.too_many(path.field("values"), count, MAX_EXIT_CODES);
     }
 }
 
-/// What is wrong with one of the entries is said of all of them, but for a second one.
+/// Errors of single entries are reported for the whole list, except for duplicates.
 pub(super) fn check_resize(
     container: &Value,
     spec: &Value,

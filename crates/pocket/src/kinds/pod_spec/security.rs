@@ -1,4 +1,4 @@
-//! Rules on as whom and how confined containers run.
+//! Validation of security contexts.
 
 mod windows;
 
@@ -18,7 +18,7 @@ use crate::{
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 
-/// Rules on what holds for all containers of a pod.
+/// Validates the security context of a pod.
 pub(super) fn check_pod(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("securityContext");
     let context = &spec["securityContext"];
@@ -37,7 +37,7 @@ pub(super) fn check_pod(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
     for (field, known) in [
         ("fsGroupChangePolicy", &["Always", "OnRootMismatch"][..]),
         ("supplementalGroupsPolicy", &["Merge", "Strict"]),
-        // That volumes are mounted with a label is not on.
+        // Mounting volumes with an SELinux label is not enabled.
         ("seLinuxChangePolicy", &["Recursive"]),
     ] {
         check_choice(context, field, known, &path, problems);
@@ -46,7 +46,7 @@ pub(super) fn check_pod(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
     windows::check(context, &path, problems);
 }
 
-/// Refuses a choice that is there, be it empty, and not listed.
+/// Refuses a value that is set, even if empty, and not listed.
 fn check_choice(
     context: &Value,
     field: &str,
@@ -62,7 +62,7 @@ fn check_choice(
     }
 }
 
-/// Rules on one container.
+/// Validates the security context of one container.
 pub(super) fn check_container(
     container: &Value,
     spec: &Value,
@@ -88,7 +88,7 @@ pub(super) fn check_container(
     windows::check(context, &path, problems);
 }
 
-/// Who has all rights cannot be kept from getting more.
+/// A privileged container, or one with `CAP_SYS_ADMIN`, cannot disallow privilege escalation.
 fn check_escalation(context: &Value, path: &Path<'_>, problems: &mut Problems) {
     if context["allowPrivilegeEscalation"] != false {
         return;
@@ -109,7 +109,7 @@ fn check_escalation(context: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// A context in the form in which refusals show it: every field, each with a capital.
+/// A context as errors show it: every field, capitalized.
 fn written(context: &Value) -> String {
     let part = |field: &str, parts: &[(&str, &str)]| {
         let part = &context[field];
@@ -172,7 +172,7 @@ fn check_profiles(context: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Whether the type is known is judged before, and apart from, what goes with it.
+/// The type is validated before, and apart from, the fields that go with it.
 fn check_profile_type(profile: &Value, field: &str, path: &Path<'_>, problems: &mut Problems) {
     match text(profile, "type") {
         "" => {
@@ -251,7 +251,7 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Names of settings of the kernel: words with dots or slashes between them.
+/// The syntax of sysctl names: words separated by dots or slashes.
 fn is_sysctl(name: &str) -> bool {
     let alone = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let word = |word: &str| {

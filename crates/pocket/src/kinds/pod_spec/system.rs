@@ -1,4 +1,5 @@
-//! Rules that follow from the operating system of a pod, and from what it shares with its node.
+//! Validation that depends on the operating system of a pod, and on the namespaces it shares with
+//! its node.
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::{
     status::Problems,
 };
 
-/// What only Linux knows, of all containers together.
+/// Fields of the pod's security context that only Linux has.
 const LINUX_POD: [&str; 11] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -25,7 +26,7 @@ const LINUX_POD: [&str; 11] = [
     "seLinuxChangePolicy",
 ];
 
-/// What only Linux knows, of one container.
+/// Fields of a container's security context that only Linux has.
 const LINUX_CONTAINER: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -46,13 +47,13 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     match text(os, "name") {
         "linux" => check_linux(spec, path, problems),
         "windows" => check_windows(spec, path, problems),
-        // That it is missing says the schema.
+        // The schema reports a missing name.
         "" => {}
         other => problems.not_supported(path.field("os"), other, &["linux", "windows"]),
     }
 }
 
-/// Users of its own keep a pod from what is the node's.
+/// A pod with its own user namespace may not use the node's namespaces.
 fn check_users(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     if spec["hostUsers"] != false {
         return;
@@ -125,7 +126,7 @@ fn check_windows(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     });
 }
 
-/// An empty list is none.
+/// Whether a field is set; an empty list is not.
 fn is_given(context: &Value, field: &str) -> bool {
     is_set(context, field)
         && context[field]
@@ -133,7 +134,7 @@ fn is_given(context: &Value, field: &str) -> bool {
             .is_none_or(|list| !list.is_empty())
 }
 
-/// Processes of the node itself: all containers are such, or none.
+/// Validates `hostProcess`: all containers have it, or none.
 fn check_host_process(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let said =
         |holder: &Value| holder["securityContext"]["windowsOptions"]["hostProcess"].as_bool();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A sound spec with one change, defaulted.
+/// A valid spec with one change, defaulted.
 fn with(pointer: &str, value: Value) -> Value {
     let mut spec = json!({
         "containers": [{"name": "c", "image": "i:1"}],
@@ -16,24 +16,24 @@ fn with(pointer: &str, value: Value) -> Value {
     spec
 }
 
-fn told(spec: &Value) -> Vec<String> {
+fn errors(spec: &Value) -> Vec<String> {
     let mut problems = Problems::new();
     validate_pod_spec(spec, "spec", &mut problems);
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// Each change is refused with exactly one complaint that starts so.
+/// Each change is refused with exactly one error that starts with the text.
 fn refused(cases: Vec<(&str, Value, &str)>) {
     for (pointer, value, expected) in cases {
-        let told = told(&with(pointer, value));
-        assert_eq!(told.len(), 1, "{pointer}: {told:?}");
-        assert!(told[0].starts_with(expected), "{told:?}");
+        let errors = errors(&with(pointer, value));
+        assert_eq!(errors.len(), 1, "{pointer}: {errors:?}");
+        assert!(errors[0].starts_with(expected), "{errors:?}");
     }
 }
 
 fn accepted(cases: Vec<(&str, Value)>) {
     for (pointer, value) in cases {
-        assert_eq!(told(&with(pointer, value)), [""; 0], "{pointer}");
+        assert_eq!(errors(&with(pointer, value)), [""; 0], "{pointer}");
     }
 }
 

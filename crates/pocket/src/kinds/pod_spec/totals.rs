@@ -1,4 +1,4 @@
-//! What a pod asks for as a whole, beside what its containers ask for.
+//! Pod-level resources, and their relation to those of the containers.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::{
 
 const HUGE: &str = "hugepages-";
 
-/// What all containers of a pod need of a resource at the same time; `None` if nobody names it.
-/// Init containers run one after the other, but for those that stay.
+/// The total of a resource that all containers of a pod need at the same time; `None` if none of
+/// them sets it. Init containers run one after the other, except for sidecars.
 pub(super) fn total(spec: &Value, side: &str, name: &str) -> Option<Quantity> {
     let asked = |container: &Value| quantity(&container["resources"][side][name]);
     let add = |sum: Option<Quantity>, more: Option<Quantity>| match (sum, more) {
@@ -35,7 +35,7 @@ pub(super) fn total(spec: &Value, side: &str, name: &str) -> Option<Quantity> {
     peak.max(rest)
 }
 
-/// Gives a pod that limits itself as a whole the requests that follow from it.
+/// Fills the pod-level requests that follow from the pod-level limits.
 pub(in crate::kinds) fn default_totals(spec: &mut Value) {
     let given = |spec: &Value, side: &str| entries(&spec["resources"], side).next().is_some();
     if !given(spec, "limits") && !given(spec, "requests") {
@@ -72,7 +72,7 @@ pub(in crate::kinds) fn default_totals(spec: &mut Value) {
     }
 }
 
-/// The kinds of large pages that containers have limits of.
+/// The huge page sizes that containers have limits for.
 fn huge_pages(spec: &Value) -> Vec<String> {
     let containers = ["initContainers", "containers"].into_iter();
     containers
@@ -93,7 +93,8 @@ fn put(spec: &mut Value, side: &str, name: &str, amount: Option<Value>) {
     }
 }
 
-/// The whole is not less than its parts; `path` is that of the pod's resources.
+/// Pod-level resources may not be less than those of the containers; `path` is that of the pod's
+/// resources.
 pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let requests = path.field("requests");
     for (name, request) in entries(&spec["resources"], "requests") {

@@ -1,4 +1,4 @@
-//! Rules on the volumes of a pod: their names, and that each has one source.
+//! Validation of the volumes of a pod: their names, and that each has one source.
 
 mod claims;
 mod files;
@@ -17,10 +17,10 @@ use crate::{
     status::Problems,
 };
 
-/// Volumes that are in order, by name: others cannot be mounted.
-pub(super) type Sound<'a> = HashMap<&'a str, &'a Value>;
+/// Valid volumes, by name: others cannot be mounted.
+pub(super) type ValidVolumes<'a> = HashMap<&'a str, &'a Value>;
 
-/// Sources in the order in which they are looked at, and what one too many is called.
+/// Sources in the order in which they are checked, each with the message for an additional one.
 const SOURCES: [(&str, &str); 30] = [
     ("emptyDir", "emptyDir"),
     ("hostPath", "hostPath"),
@@ -54,15 +54,15 @@ const SOURCES: [(&str, &str); 30] = [
     ("image", "image"),
 ];
 
-/// Checks all volumes of a spec; `pod` is the name of the pod, which templates do not have.
+/// Validates all volumes of a spec; `pod` is the name of the pod, which templates do not have.
 pub(super) fn check<'a>(
     spec: &'a Value,
     pod: Option<&str>,
     path: &Path<'_>,
     problems: &mut Problems,
-) -> Sound<'a> {
+) -> ValidVolumes<'a> {
     let path = path.field("volumes");
-    let mut sound = Sound::new();
+    let mut sound = ValidVolumes::new();
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
         let path = path.index(index);
         let (before, name) = (problems.len(), text(volume, "name"));
@@ -84,7 +84,7 @@ pub(super) fn check<'a>(
     sound
 }
 
-/// Only the first source is looked at.
+/// Validates the first source only.
 fn check_source(volume: &Value, pod: Option<&str>, path: &Path<'_>, problems: &mut Problems) {
     let mut given = SOURCES.iter().filter(|(field, _)| is_set(volume, field));
     let Some((first, _)) = given.next() else {
@@ -94,7 +94,7 @@ fn check_source(volume: &Value, pod: Option<&str>, path: &Path<'_>, problems: &m
     sources::check(first, &volume[*first], path, problems);
     match *first {
         "ephemeral" => claims::check(volume, pod, path, problems),
-        // A template may leave it to whoever makes the pod.
+        // A template may leave it empty: the creator of the pod fills it.
         "image" if pod.is_some() && text(&volume["image"], "reference").is_empty() => {
             problems.required(path.field("image").field("reference"), "");
         }
@@ -106,7 +106,7 @@ fn check_source(volume: &Value, pod: Option<&str>, path: &Path<'_>, problems: &m
     }
 }
 
-/// A path below the volume: relative, and not leading out of it.
+/// Validates a path inside the volume: relative, and without `..`.
 pub(super) fn check_inside(place: &str, path: &Path<'_>, problems: &mut Problems) {
     if place.starts_with('/') {
         problems.invalid(path, place, "must be a relative path");
@@ -120,7 +120,7 @@ pub(super) fn check_no_backsteps(place: &str, path: &Path<'_>, problems: &mut Pr
     }
 }
 
-/// Whether a step of a path leads to its parent.
+/// Whether a path contains `..`.
 pub(super) fn leads_back(place: &str) -> bool {
     place.split('/').any(|part| part == "..")
 }

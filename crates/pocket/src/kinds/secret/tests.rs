@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::kinds::testing::{defaulted, told, told_of_update};
+use crate::kinds::testing::{defaulted, errors, update_errors};
 
 #[test]
 fn string_data_is_folded_over_data() {
@@ -55,17 +55,17 @@ fn types_promise_their_keys() {
         ("example.com/mine", json!({}), vec![]),
     ] {
         let secret = json!({"type": kind, "data": data});
-        assert_eq!(told(&RULES, &secret), expected, "{kind}");
+        assert_eq!(errors(&RULES, &secret), expected, "{kind}");
     }
 }
 
 #[test]
 fn a_broken_docker_config_is_refused_without_showing_it() {
     let secret = json!({"type": "kubernetes.io/dockercfg", "data": {".dockercfg": "c2VjcmV0"}});
-    let told = told(&RULES, &secret);
+    let errors = errors(&RULES, &secret);
     let start = "data[.dockercfg]: Invalid value: \"<secret contents redacted>\"";
-    assert!(told[0].starts_with(start), "{told:?}");
-    assert!(!told[0].contains("c2VjcmV0"));
+    assert!(errors[0].starts_with(start), "{errors:?}");
+    assert!(!errors[0].contains("c2VjcmV0"));
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn a_docker_config_is_a_map() {
         ("7", Some("number")),
     ] {
         let data = json!({".dockercfg": STANDARD.encode(config)});
-        let told = told(
+        let errors = errors(
             &RULES,
             &json!({"type": "kubernetes.io/dockercfg", "data": data}),
         );
-        let found = told
+        let found = errors
             .first()
             .map(|text| text.split("unmarshal ").last().unwrap_or_default());
         let of = |ty| format!("{ty} into Go value of type map[string]interface {{}}");
@@ -92,9 +92,9 @@ fn a_docker_config_is_a_map() {
 #[test]
 fn data_is_at_most_a_mebibyte_once_decoded() {
     let of = |bytes: usize| json!({"data": {"a": STANDARD.encode(vec![0; bytes])}});
-    assert_eq!(told(&RULES, &of(DATA_BYTES)), [""; 0]);
+    assert_eq!(errors(&RULES, &of(MAX_DATA_BYTES)), [""; 0]);
     assert_eq!(
-        told(&RULES, &of(DATA_BYTES + 1)),
+        errors(&RULES, &of(MAX_DATA_BYTES + 1)),
         ["data: Too long: may not be more than 1048576 bytes"]
     );
 }
@@ -104,7 +104,7 @@ fn the_type_and_frozen_data_do_not_change() {
     let old = json!({"type": "Opaque", "immutable": true, "data": {"a": "eA=="}});
     let new = json!({"type": "other", "immutable": true, "data": {"a": "eQ=="}});
     assert_eq!(
-        told_of_update(&RULES, &new, &old),
+        update_errors(&RULES, &new, &old),
         [
             "type: Invalid value: \"other\": field is immutable",
             "data: Forbidden: field is immutable when `immutable` is set",

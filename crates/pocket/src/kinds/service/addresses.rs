@@ -1,10 +1,10 @@
-//! The addresses of Services: one from the range each, chosen or asked for.
+//! Allocation of Service addresses: one from the range each, chosen or requested.
 
 use std::{collections::HashSet, net::Ipv4Addr};
 
 use serde_json::{Value, json};
 
-use super::{Neighbours, has_address, is_headless};
+use super::{OtherServices, has_address, is_headless};
 use crate::{
     kinds::{
         fields::{list, set, text},
@@ -13,18 +13,18 @@ use crate::{
     status::Problems,
 };
 
-/// Gives the Service its address, if it has none by its type or before.
+/// Gives the Service its address, unless its type has none or it has one already.
 pub(super) fn allocate(
     spec: &mut Value,
     old: Option<&Value>,
-    neighbours: &Neighbours<'_>,
+    neighbours: &OtherServices<'_>,
     problems: &mut Problems,
 ) {
     let held = old.is_some_and(has_address);
     if held || !has_address(spec) || is_headless(spec) {
         return;
     }
-    let range = Range::new(neighbours.cluster.settings().service_range);
+    let range = AddressRange::new(neighbours.cluster.settings().service_range);
     match text(spec, "clusterIP") {
         "" => {
             let given = if neighbours.cluster.is_dry_run() {
@@ -55,17 +55,17 @@ pub(super) fn allocate(
 
 /// The first address of a range that a Service may have.
 pub(in crate::kinds) fn first_address(range: (Ipv4Addr, u8)) -> Ipv4Addr {
-    Ipv4Addr::from(Range::new(range).network.wrapping_add(1))
+    Ipv4Addr::from(AddressRange::new(range).network.wrapping_add(1))
 }
 
-fn draw(range: &Range, neighbours: &Neighbours<'_>) -> Result<Ipv4Addr, String> {
+fn draw(range: &AddressRange, neighbours: &OtherServices<'_>) -> Result<Ipv4Addr, String> {
     let free = range.free_from(neighbours.start, &taken(neighbours));
     let free = free.ok_or_else(|| "range is full".to_owned())?;
     unnamable(neighbours.name, free).map_or(Ok(free), Err)
 }
 
-fn refusal(asked: &str, range: &Range, neighbours: &Neighbours<'_>) -> Option<String> {
-    // What is no address at all is refused before.
+fn refusal(asked: &str, range: &AddressRange, neighbours: &OtherServices<'_>) -> Option<String> {
+    // An invalid address was refused before.
     let address: Ipv4Addr = asked.parse().ok()?;
     if neighbours.cluster.is_dry_run() {
         return (!range.holds(address)).then(|| {
@@ -84,8 +84,8 @@ fn refusal(asked: &str, range: &Range, neighbours: &Neighbours<'_>) -> Option<St
     used.then(|| "provided IP is already allocated".to_owned())
 }
 
-/// Why no address can be held for a Service of this name. On the reference each address is an
-/// object that names who holds it, and that is refused first.
+/// Why no address can be allocated for a Service of this name. In kube-apiserver each address is an
+/// object that names the Service, and an invalid one is refused first.
 fn unnamable(name: &str, address: Ipv4Addr) -> Option<String> {
     const PATH: &str = "spec.parentRef.name";
     let mut problems = Problems::new();
@@ -100,7 +100,7 @@ fn unnamable(name: &str, address: Ipv4Addr) -> Option<String> {
     ))
 }
 
-fn taken(neighbours: &Neighbours<'_>) -> HashSet<Ipv4Addr> {
+fn taken(neighbours: &OtherServices<'_>) -> HashSet<Ipv4Addr> {
     let others = neighbours.all();
     let addresses = others.iter().map(|other| text(&other["spec"], "clusterIP"));
     addresses
@@ -109,12 +109,12 @@ fn taken(neighbours: &Neighbours<'_>) -> HashSet<Ipv4Addr> {
 }
 
 /// The addresses that Services may have: all of the range but its first and last.
-struct Range {
+struct AddressRange {
     network: u32,
     prefix: u8,
 }
 
-impl Range {
+impl AddressRange {
     fn new((first, prefix): (Ipv4Addr, u8)) -> Self {
         let prefix = prefix.min(32);
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
@@ -133,7 +133,7 @@ impl Range {
         offset > 0 && offset + 1 < self.size()
     }
 
-    /// The low addresses are left for those who ask by number, as long as there are others.
+    /// The low addresses are left for explicit requests, as long as there are others.
     fn free_from(&self, start: usize, taken: &HashSet<Ipv4Addr>) -> Option<Ipv4Addr> {
         let size = self.size();
         let band = (size / 16).clamp(16, 256).min(size);
@@ -147,7 +147,7 @@ impl Range {
     }
 }
 
-impl std::fmt::Display for Range {
+impl std::fmt::Display for AddressRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", Ipv4Addr::from(self.network), self.prefix)
     }

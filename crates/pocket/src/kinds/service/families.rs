@@ -1,7 +1,7 @@
-//! The families of addresses of a Service: which it has, and whether it may have two.
+//! The IP families of a Service: which it has, and whether it may have two.
 //!
-//! This server has one family. A headless Service with no selector may still name both: whoever
-//! writes its endpoints decides.
+//! This server has one family. A headless Service with no selector may still name both: the writer
+//! of its endpoints decides.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ const SINGLE: &str = "SingleStack";
 const REQUIRED: &str = "RequireDualStack";
 const PREFERRED: &str = "PreferDualStack";
 
-/// Settles the policy and the families. What is told stops the write before other rules are asked.
+/// Sets the policy and the families. An error stops the write before other validation.
 pub(super) fn settle(spec: &mut Value, old: Option<&Value>) -> Problems {
     let mut problems = Problems::new();
     if !has_address(spec) || old.is_some_and(|old| still_prefers_two(spec, old)) {
@@ -50,7 +50,7 @@ pub(super) fn settle(spec: &mut Value, old: Option<&Value>) -> Problems {
     problems
 }
 
-/// A Service that prefers two families is left alone as long as nothing about them is changed.
+/// Whether a Service that prefers two families is unchanged in that respect; then it is left alone.
 fn still_prefers_two(spec: &Value, old: &Value) -> bool {
     let prefers = |spec: &Value| text(spec, "ipFamilyPolicy") == PREFERRED;
     let same = |field| list(spec, field) == list(old, field);
@@ -73,7 +73,7 @@ fn inferred_policy(spec: &Value, old: Option<&Value>) -> Value {
     }
 }
 
-/// The second family goes when the Service is to have one alone, and no other way.
+/// Drops the second family when the Service changes to a single one, and in no other case.
 fn release_second(spec: &mut Value, old: &Value, problems: &mut Problems) {
     let (now, before) = (list(spec, "ipFamilies"), list(old, "ipFamilies"));
     let policy = text(spec, "ipFamilyPolicy");
@@ -122,7 +122,7 @@ fn infer_from_addresses(spec: &mut Value, problems: &mut Problems) {
     }
 }
 
-/// A headless Service with no selector has the families it names, or both.
+/// Sets the families of a headless Service without a selector: those it names, or both.
 fn fill_free(spec: &mut Value) {
     if list(spec, "ipFamilies").is_empty() {
         set(spec, "ipFamilies", json!(["IPv4"]));

@@ -1,31 +1,31 @@
-//! The ports that Services take on every node.
+//! Allocation of node ports, which Services have on every node.
 
 use std::{cell::OnceCell, collections::HashSet};
 
 use serde_json::Value;
 
-use super::{Neighbours, has_health_port, has_node_ports, is_on_nodes};
+use super::{OtherServices, has_health_port, has_node_ports, is_on_nodes};
 use crate::{
     kinds::fields::{each_mut, list, number, set, text},
     status::{ApiError, Problems},
 };
 
-/// The node ports of the ports of a Service, zero where there is none.
+/// The node ports of a Service, zero where a port has none.
 pub(super) fn of(spec: &Value) -> impl Iterator<Item = i64> {
     list(spec, "ports")
         .iter()
         .map(|port| number(port, "nodePort"))
 }
 
-/// Gives each port of the Service its node port, and the Service its health-check port. What it
-/// held before stays its own, even if the range has changed since.
+/// Gives each port of the Service its node port, and the Service its health-check port. The Service
+/// keeps the ports it has, even if the range has changed since.
 pub(super) fn allocate(
     spec: &mut Value,
     old: Option<&Value>,
-    neighbours: &Neighbours<'_>,
+    neighbours: &OtherServices<'_>,
     problems: &mut Problems,
 ) -> Result<(), ApiError> {
-    let mut pool = Pool::new(neighbours, of(spec).filter(|&port| port != 0).collect());
+    let mut pool = NodePortPool::new(neighbours, of(spec).filter(|&port| port != 0).collect());
     if is_on_nodes(spec) {
         match old {
             None => give_all(spec, &mut pool, problems)?,
@@ -39,10 +39,11 @@ pub(super) fn allocate(
     Ok(())
 }
 
-/// The ports of a new Service. Those of different protocols with the same number share a node port.
+/// Allocates for a new Service. Ports of different protocols with the same number share a node
+/// port.
 fn give_all(
     spec: &mut Value,
-    pool: &mut Pool<'_>,
+    pool: &mut NodePortPool<'_>,
     problems: &mut Problems,
 ) -> Result<(), ApiError> {
     let draws = has_node_ports(spec);
@@ -63,7 +64,7 @@ fn give_all(
                 continue;
             }
             Some(_) => node,
-            // A later port of the same number may say which.
+            // A later port of the same number may request one.
             None => {
                 let named = |(other, node): &&(i64, i64)| *other == service && *node != 0;
                 asked.iter().find(named).map_or(0, |(_, node)| *node)
@@ -81,11 +82,11 @@ fn give_all(
     Ok(())
 }
 
-/// The ports of a changed Service: what it held is its own, and nothing is shared any more.
+/// Allocates for a changed Service: it keeps its ports, and new ones are not shared.
 fn give_more(
     spec: &mut Value,
     old: &Value,
-    pool: &mut Pool<'_>,
+    pool: &mut NodePortPool<'_>,
     problems: &mut Problems,
 ) -> Result<(), ApiError> {
     let draws = has_node_ports(spec);
@@ -116,7 +117,7 @@ fn give_more(
     Ok(())
 }
 
-fn give_health(spec: &mut Value, pool: &mut Pool<'_>) -> Result<(), ApiError> {
+fn give_health(spec: &mut Value, pool: &mut NodePortPool<'_>) -> Result<(), ApiError> {
     let port = match number(spec, "healthCheckNodePort") {
         0 => pool.draw().map_err(|why| {
             ApiError::internal(format!(
@@ -133,17 +134,17 @@ fn give_health(spec: &mut Value, pool: &mut Pool<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What is free, and what this write was given of it.
-struct Pool<'a> {
-    neighbours: &'a Neighbours<'a>,
+/// The free ports, and those allocated to this write.
+struct NodePortPool<'a> {
+    neighbours: &'a OtherServices<'a>,
     taken: OnceCell<HashSet<i64>>,
-    /// Asked for by number, so not drawn for another port.
+    /// Explicitly requested, so not drawn for another port.
     asked: Vec<i64>,
     given: Vec<i64>,
 }
 
-impl<'a> Pool<'a> {
-    fn new(neighbours: &'a Neighbours<'a>, asked: Vec<i64>) -> Self {
+impl<'a> NodePortPool<'a> {
+    fn new(neighbours: &'a OtherServices<'a>, asked: Vec<i64>) -> Self {
         Self {
             neighbours,
             taken: OnceCell::new(),
@@ -152,7 +153,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// A node port for the port at `index`: the one it asks for, or any.
+    /// A node port for the port at `index`: the requested one, or any.
     fn hand_out(
         &mut self,
         index: usize,
@@ -171,7 +172,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// A dry run looks at no range.
+    /// Takes a port. A dry run ignores the range.
     fn take(&mut self, port: i64) -> Result<i64, String> {
         let (first, last) = self.neighbours.cluster.settings().node_ports;
         let is_dry_run = self.neighbours.cluster.is_dry_run();
@@ -187,8 +188,8 @@ impl<'a> Pool<'a> {
         Ok(port)
     }
 
-    /// The low ports are left for those who ask by number, as long as there are others. A
-    /// dry run draws what no Service has.
+    /// Draws a free port. The low ports are left for explicit requests, as long as there are
+    /// others. A dry run draws a port that no Service has.
     fn draw(&mut self) -> Result<i64, String> {
         let settings = self.neighbours.cluster.settings();
         let (first, last) = (
@@ -221,7 +222,7 @@ impl<'a> Pool<'a> {
         Ok(free)
     }
 
-    /// What others hold. Ports that are written where none are in use are nobody's.
+    /// The ports of other Services. Ports in a spec whose type uses none are free.
     fn taken(&self) -> &HashSet<i64> {
         self.taken.get_or_init(|| {
             let others = self.neighbours.all();

@@ -1,4 +1,4 @@
-//! Rules on the ports of a Service, each alone and all together.
+//! Validation of the ports of a Service, each alone and all together.
 
 use std::collections::HashSet;
 
@@ -15,21 +15,22 @@ use crate::{
 
 const PORTS: Path<'_> = Path::At("spec.ports");
 
-/// Where every node has an agent that no balancer may open to the world.
-const KUBELET: i64 = 10250;
+/// The kubelet's port, which no load balancer may expose.
+const KUBELET_PORT: i64 = 10250;
 
-/// Refuses a balancer in front of the nodes' own agent.
+/// Refuses a load balancer in front of the kubelet.
 pub(super) fn refuse_kubelet(spec: &Value, problems: &mut Problems) {
     for (index, port) in list(spec, "ports").iter().enumerate() {
-        if number(port, "port") == KUBELET {
-            let detail =
-                format!("may not expose port {KUBELET} externally since it is used by kubelet");
-            problems.invalid(PORTS.index(index), KUBELET, detail);
+        if number(port, "port") == KUBELET_PORT {
+            let detail = format!(
+                "may not expose port {KUBELET_PORT} externally since it is used by kubelet"
+            );
+            problems.invalid(PORTS.index(index), KUBELET_PORT, detail);
         }
     }
 }
 
-/// Rules on each port, and on its name among the others.
+/// Validates each port, and that its name is unique.
 pub(super) fn check_each(spec: &Value, problems: &mut Problems) {
     let ports = list(spec, "ports");
     let mut seen = HashSet::new();
@@ -76,7 +77,7 @@ fn check_one(port: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Rules on ports beside each other: node ports, and what they are reached by.
+/// Validates the ports together: no duplicate node ports, and no duplicate port and protocol.
 pub(super) fn check_together(spec: &Value, problems: &mut Problems) {
     let ports = || list(spec, "ports").iter().enumerate();
     if text(spec, "type") == "ClusterIP" {
@@ -98,7 +99,7 @@ pub(super) fn check_together(spec: &Value, problems: &mut Problems) {
         if seen.insert((number, protocol)) {
             continue;
         }
-        // Only what makes it a duplicate is shown.
+        // Only the fields that make it a duplicate are shown.
         let shown = format!(
             "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
             Value::from(protocol),

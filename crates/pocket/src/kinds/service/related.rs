@@ -1,5 +1,5 @@
-//! Rules that addresses and families of a Service keep together. They are asked before addresses
-//! are handed out, and again of the whole Service.
+//! Validation of the addresses and families of a Service together. It runs before addresses are
+//! allocated, and again for the whole Service.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ use crate::{
 const ADDRESSES: Path<'_> = Path::At("spec.clusterIPs");
 const FAMILIES: Path<'_> = Path::At("spec.ipFamilies");
 
-/// Reports what does not fit.
+/// Reports contradictions.
 pub(super) fn check(spec: &Value, problems: &mut Problems) {
     if !has_address(spec) {
         return;
@@ -74,7 +74,7 @@ fn check_families(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// Whether each address is one. If not, nothing can be said of how they fit.
+/// Whether each address is valid. If not, they are not compared with the families.
 fn check_forms(addresses: &[Value], problems: &mut Problems) -> bool {
     let before = problems.len();
     for (index, value) in addresses.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Rules on the status of a Service: where its balancer is reached.
+//! Validation of the status of a Service: the addresses of its load balancer.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const INGRESS: Path<'_> = Path::At("status.loadBalancer.ingress");
 
-/// An address is served as a virtual one unless its balancer says otherwise.
+/// Sets the default `ipMode` of an address: `VIP`.
 pub(super) fn default(service: &mut Value) {
     let balanced = super::is_balanced(&service["spec"]);
     let Some(status) = service.get_mut("status") else {
@@ -82,7 +82,7 @@ mod tests {
         clippy::needless_pass_by_value,
         reason = "cases read better with the literal in place"
     )]
-    fn told(kind: &str, ingress: Value) -> Vec<String> {
+    fn errors(kind: &str, ingress: Value) -> Vec<String> {
         let service =
             json!({"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": ingress}}});
         let mut problems = Problems::new();
@@ -92,22 +92,22 @@ mod tests {
 
     #[test]
     fn only_a_balancer_has_an_ingress() {
-        assert_eq!(told("ClusterIP", json!([{"ip": "1.2.3.4"}])).len(), 1);
-        assert_eq!(told("ClusterIP", json!([])), [""; 0]);
+        assert_eq!(errors("ClusterIP", json!([{"ip": "1.2.3.4"}])).len(), 1);
+        assert_eq!(errors("ClusterIP", json!([])), [""; 0]);
         assert_eq!(
-            told("LoadBalancer", json!([{"ip": "1.2.3.4", "ipMode": "VIP"}])),
+            errors("LoadBalancer", json!([{"ip": "1.2.3.4", "ipMode": "VIP"}])),
             [""; 0]
         );
     }
 
     #[test]
     fn an_ingress_is_an_address_or_a_name() {
-        let told = told(
+        let errors = errors(
             "LoadBalancer",
             json!([{"ip": "x", "ipMode": "Z"}, {"ipMode": "VIP"}, {"hostname": "1.2.3.4"}]),
         );
         assert_eq!(
-            told,
+            errors,
             [
                 "status.loadBalancer.ingress[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
                 "status.loadBalancer.ingress[0].ipMode: Unsupported value: \"Z\": supported values: \"Proxy\", \"VIP\"",

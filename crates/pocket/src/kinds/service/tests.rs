@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::kinds::{
     Settings,
-    testing::{Others, created, told, told_of_update},
+    testing::{OtherObjects, created, errors, update_errors},
 };
 
 #[expect(
@@ -28,14 +28,14 @@ fn web(more: Value) -> Value {
     created(&RULES, &service("web", spec))
 }
 
-fn admitted(sent: &Value, others: &Others) -> Result<Value, ApiError> {
+fn admitted(sent: &Value, others: &OtherObjects) -> Result<Value, ApiError> {
     let mut object = created(&RULES, sent);
     admit(&mut object, None, others)?;
     Ok(object)
 }
 
-fn among(existing: Vec<Value>) -> Others {
-    Others {
+fn among(existing: Vec<Value>) -> OtherObjects {
+    OtherObjects {
         objects: existing
             .into_iter()
             .map(|object| ("services", object))
@@ -138,21 +138,21 @@ fn node_ports_are_given_shared_by_protocol_and_checked() {
     assert!(ask(80).ends_with("The range of valid ports is 30000-30002"));
 }
 
-/// A change as it is judged, and what is said of it.
+/// An update as it is validated, with its errors.
 fn changed(mut new: Value, old: &Value) -> Result<(Value, Vec<String>), ApiError> {
     admit(&mut new, Some(old), &among(vec![old.clone()]))?;
     (RULES.prepare_update)(&mut new, old);
-    let mut told_of = told_of_update(&RULES, &new, old);
-    told_of.extend(told(&RULES, &new));
-    Ok((new, told_of))
+    let mut source_errors = update_errors(&RULES, &new, old);
+    source_errors.extend(errors(&RULES, &new));
+    Ok((new, source_errors))
 }
 
 #[test]
 fn an_update_keeps_what_the_client_left_out() {
     let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
-    let (new, told) = changed(web(json!({"type": "NodePort"})), &old).unwrap();
+    let (new, errors) = changed(web(json!({"type": "NodePort"})), &old).unwrap();
     assert_eq!(new["spec"], old["spec"], "its own address is not taken");
-    assert_eq!(told, [""; 0]);
+    assert_eq!(errors, [""; 0]);
 }
 
 #[test]
@@ -175,15 +175,15 @@ fn another_type_drops_what_the_old_one_needed() {
     let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
     let mut inner = old.clone();
     inner["spec"]["type"] = json!("ClusterIP");
-    let (inner, told) = changed(inner, &old).unwrap();
-    assert_eq!(told, [""; 0]);
+    let (inner, errors) = changed(inner, &old).unwrap();
+    assert_eq!(errors, [""; 0]);
     assert_eq!(inner["spec"]["clusterIP"], old["spec"]["clusterIP"]);
     assert!(inner["spec"]["ports"][0].get("nodePort").is_none());
     let mut external = old.clone();
     external["spec"]["type"] = json!("ExternalName");
     external["spec"]["externalName"] = json!("example.com");
-    let (external, told) = changed(external, &old).unwrap();
-    assert_eq!(told, [""; 0]);
+    let (external, errors) = changed(external, &old).unwrap();
+    assert_eq!(errors, [""; 0]);
     assert!(external["spec"].get("clusterIP").is_none());
 }
 
@@ -232,17 +232,17 @@ fn a_service_alone_is_judged() {
             "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
         ),
     ] {
-        assert_eq!(told(&RULES, &web(more.clone())), [expected], "{more}");
+        assert_eq!(errors(&RULES, &web(more.clone())), [expected], "{more}");
     }
     assert_eq!(
-        told(&RULES, &web(json!({"sessionAffinity": "ClientIP"}))),
+        errors(&RULES, &web(json!({"sessionAffinity": "ClientIP"}))),
         [""; 0]
     );
     let unused = web(json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}));
-    assert_eq!(told(&RULES, &unused), [""; 0]);
+    assert_eq!(errors(&RULES, &unused), [""; 0]);
     assert!(unused["spec"].get("sessionAffinityConfig").is_none());
     assert_eq!(
-        told(
+        errors(
             &RULES,
             &web(json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": []}))
         ),
@@ -438,7 +438,7 @@ fn what_a_service_holds_outlives_a_change_of_ranges() {
 }
 
 proptest! {
-    /// Whatever comes and goes, no two services share an address or a node port.
+    /// After any sequence of creates and deletes, no two services share an address or a node port.
     #[test]
     fn nothing_is_given_twice(steps in proptest::collection::vec((0..6_usize, any::<bool>()), 1..40)) {
         let mut living: Vec<Value> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a change of a Service keeps, and what it may not touch.
+//! Updates of a Service: the fields they keep, and the immutable ones.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     status::Problems,
 };
 
-/// A client that sends no address or node ports means the ones it has.
+/// Keeps the allocated address and node ports if the client sends none.
 pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     if has_address(new) && has_address(old) {
         if text(new, "clusterIP").is_empty() {
@@ -36,7 +36,7 @@ fn keep(new: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// A port is known by its name, whatever else of it has changed.
+/// Keeps the node port of each port, identified by its name.
 fn keep_node_ports(new: &mut Value, old: &Value) {
     let mut used: Vec<i64> = node_ports::of(new).collect();
     used.retain(|node| node_ports::of(old).any(|held| held == *node));
@@ -54,8 +54,9 @@ fn keep_node_ports(new: &mut Value, old: &Value) {
     }
 }
 
-/// `clusterIP` and the first of `clusterIPs` are one thing under two names; when a client changed
-/// the first of them alone, the other follows. Whoever sets one of them owns that one alone.
+/// `clusterIP` and the first of `clusterIPs` are the same address under two names; when a client
+/// changed only one of them, the other follows. A client that sets one of them owns only that
+/// field.
 pub(super) fn pair_addresses(new: &mut Value, old: Option<&Value>) {
     let address = text(new, "clusterIP");
     let follows = match old {
@@ -77,7 +78,7 @@ pub(super) fn pair_addresses(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// What the old type needed goes with it, unless the client changed it and so meant it.
+/// Drops the fields that only the old type needs, unless the client changed them.
 pub(super) fn drop_with_type(new: &mut Value, old: &Value) {
     let same = |new: &Value, field: &str| {
         let value = |spec: &Value| spec.get(field).filter(|value| !value.is_null()).cloned();
@@ -118,13 +119,13 @@ pub(super) fn drop_with_type(new: &mut Value, old: &Value) {
     }
 }
 
-/// Whether the client asks for no node port that it did not have.
+/// Whether the client requests no new node port.
 fn same_node_ports(new: &Value, old: &Value) -> bool {
     let mut asked = node_ports::of(new).filter(|&node| node != 0);
     asked.all(|node| node_ports::of(old).any(|held| held == node))
 }
 
-/// Rules on a change.
+/// Validates a change.
 pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     let (new, old) = (&new["spec"], &old["spec"]);
     if has_address(new) && has_address(old) && !(is_headless(new) && is_headless(old)) {
@@ -137,7 +138,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
         let shown = new["loadBalancerClass"].clone();
         problems.invalid("spec.loadBalancerClass", shown, "may not change once set");
     }
-    // The class is judged here and once more with everything else.
+    // The class is validated here and once more with everything else.
     check_class(new, problems);
     let health = number(old, "healthCheckNodePort");
     if has_health_port(new) && has_health_port(old) && health != number(new, "healthCheckNodePort")

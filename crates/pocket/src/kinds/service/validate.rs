@@ -1,4 +1,4 @@
-//! Rules on a Service alone, in the order in which they are told.
+//! Validation of a Service alone, in the order in which errors are reported.
 
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ fn check_external_name(spec: &Value, problems: &mut Problems) {
     if is_set(spec, "ipFamilyPolicy") {
         problems.forbidden("spec.ipFamilyPolicy", detail);
     }
-    // A trailing dot says that the name is complete.
+    // A trailing dot marks a fully qualified name.
     let name = text(spec, "externalName");
     match name.strip_suffix('.').unwrap_or(name) {
         "" => problems.required("spec.externalName", ""),
@@ -140,7 +140,7 @@ fn check_externals(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// The ranges may be written in the spec or, as they once were, in an annotation.
+/// Validates the source ranges, in the spec or in the deprecated annotation.
 fn check_source_ranges(service: &Value, problems: &mut Problems) {
     let spec = &service["spec"];
     let ranges = list(spec, "loadBalancerSourceRanges");
@@ -167,7 +167,7 @@ fn check_source_ranges(service: &Value, problems: &mut Problems) {
     }
 }
 
-/// The class of a balancer.
+/// Validates the class of a load balancer.
 pub(super) fn check_class(spec: &Value, problems: &mut Problems) {
     const PATH: &str = "spec.loadBalancerClass";
     if !is_set(spec, "loadBalancerClass") {

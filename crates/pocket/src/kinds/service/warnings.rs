@@ -1,4 +1,4 @@
-//! What the author of a Service should know.
+//! Warnings about Services.
 
 use std::net::IpAddr;
 
@@ -12,76 +12,76 @@ use crate::kinds::{
 
 pub(super) fn warnings(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
-    let mut told = Vec::new();
-    let mut tell = |text: &str| told.push(text.to_owned());
+    let mut errors = Vec::new();
+    let mut warn = |text: &str| errors.push(text.to_owned());
     if service["metadata"]["annotations"].get(HINTS).is_some() {
-        tell(&format!(
+        warn(&format!(
             "annotation {HINTS} is deprecated, please use {MODE} instead"
         ));
     }
     if is_called_headless(spec) {
-        tell_headless(spec, &mut tell);
+        warn_headless(spec, &mut warn);
     } else if has_address(spec) {
-        tell_forms(spec, "clusterIPs", &mut tell);
+        warn_forms(spec, "clusterIPs", &mut warn);
     }
     if has_address(spec) {
-        tell_forms(spec, "externalIPs", &mut tell);
+        warn_forms(spec, "externalIPs", &mut warn);
         if !list(spec, "externalIPs").is_empty() && !is_called_headless(spec) {
-            tell(
+            warn(
                 "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
             );
         }
     }
     if let Some(text) = odd_form(text(spec, "loadBalancerIP")) {
-        tell(&format!("spec.loadBalancerIP: {text}"));
+        warn(&format!("spec.loadBalancerIP: {text}"));
     }
     for (index, range) in list(spec, "loadBalancerSourceRanges").iter().enumerate() {
         let range = range.as_str().unwrap_or_default().trim();
         if let Some(canonical) = canonical_block(range) {
-            tell(&format!(
+            warn(&format!(
                 "spec.loadBalancerSourceRanges[{index}]: IPv6 CIDR value \"{range}\" should be in \
                  RFC 5952 canonical format (\"{canonical}\")"
             ));
         }
     }
     if !has_address(spec) && !list(spec, "externalIPs").is_empty() {
-        tell("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+        warn("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     }
     if has_address(spec) && !text(spec, "externalName").is_empty() {
-        tell("spec.externalName is ignored when spec.type is not \"ExternalName\"");
+        warn("spec.externalName is ignored when spec.type is not \"ExternalName\"");
     }
     if text(spec, "trafficDistribution") == "PreferClose" {
-        tell("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
+        warn("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
     }
-    told
+    errors
 }
 
-/// Warnings go by what the author wrote, not by what the service was given.
+/// Whether the author wrote `None`: warnings depend on the sent object, not on allocated values.
 fn is_called_headless(spec: &Value) -> bool {
     text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == "None"
 }
 
-fn tell_headless(spec: &Value, tell: &mut impl FnMut(&str)) {
+fn warn_headless(spec: &Value, warn: &mut impl FnMut(&str)) {
     if !text(spec, "loadBalancerIP").is_empty() {
-        tell("spec.loadBalancerIP is ignored for headless services");
+        warn("spec.loadBalancerIP is ignored for headless services");
     }
     if !list(spec, "externalIPs").is_empty() {
-        tell("spec.externalIPs is ignored for headless services");
+        warn("spec.externalIPs is ignored for headless services");
     }
     if text(spec, "sessionAffinity") != "None" {
-        tell("spec.SessionAffinity is ignored for headless services");
+        warn("spec.SessionAffinity is ignored for headless services");
     }
 }
 
-fn tell_forms(spec: &Value, field: &str, tell: &mut impl FnMut(&str)) {
+fn warn_forms(spec: &Value, field: &str, warn: &mut impl FnMut(&str)) {
     for (index, entry) in list(spec, field).iter().enumerate() {
         if let Some(text) = odd_form(entry.as_str().unwrap_or_default()) {
-            tell(&format!("spec.{field}[{index}]: {text}"));
+            warn(&format!("spec.{field}[{index}]: {text}"));
         }
     }
 }
 
-/// What is odd about how an address is written. Of what is no address, nothing is said.
+/// The warning for an address in an unusual form; `None` for an invalid one.
 fn odd_form(text: &str) -> Option<String> {
     let plain = address::read_loosely(text)?;
     let canonical = plain.to_canonical();

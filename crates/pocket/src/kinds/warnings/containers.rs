@@ -1,5 +1,4 @@
-//! Warnings about containers: variables that hide one another, amounts that are no number of
-//! bytes, profiles in annotations.
+//! Warnings about containers: duplicate variables, fractional bytes, profiles in annotations.
 
 use serde_json::Value;
 
@@ -12,21 +11,21 @@ use crate::{
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-pub(super) fn tell(spec: &Value, annotations: &Value, at: &str, warnings: &mut Vec<String>) {
+pub(super) fn warn(spec: &Value, annotations: &Value, at: &str, warnings: &mut Vec<String>) {
     for field in ["initContainers", "containers"] {
         for (index, container) in list(spec, field).iter().enumerate() {
             let path = format!("{at}spec.{field}[{index}]");
-            tell_profiles(container, annotations, at, warnings);
+            warn_profiles(container, annotations, at, warnings);
             for side in ["limits", "requests"] {
                 let path = format!("{path}.resources.{side}");
-                tell_amounts(&container["resources"][side], &path, warnings);
+                warn_amounts(&container["resources"][side], &path, warnings);
             }
-            tell_hidden(container, &path, warnings);
+            warn_duplicates(container, &path, warnings);
         }
     }
 }
 
-fn tell_profiles(container: &Value, annotations: &Value, at: &str, warnings: &mut Vec<String>) {
+fn warn_profiles(container: &Value, annotations: &Value, at: &str, warnings: &mut Vec<String>) {
     let (name, context) = (text(container, "name"), &container["securityContext"]);
     let seccomp = format!("{SECCOMP}{name}");
     if is_set(annotations, &seccomp) && !is_set(context, "seccompProfile") {
@@ -40,8 +39,8 @@ fn tell_profiles(container: &Value, annotations: &Value, at: &str, warnings: &mu
     }
 }
 
-/// Memory and disks come in whole bytes.
-pub(super) fn tell_amounts(amounts: &Value, path: &str, warnings: &mut Vec<String>) {
+/// Warns of fractional amounts of memory and storage.
+pub(super) fn warn_amounts(amounts: &Value, path: &str, warnings: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage", "storage"] {
         let amount = text(amounts, name);
         let whole = amount.parse::<Quantity>().is_ok_and(Quantity::is_whole);
@@ -53,8 +52,8 @@ pub(super) fn tell_amounts(amounts: &Value, path: &str, warnings: &mut Vec<Strin
     }
 }
 
-/// A variable that builds on one of the same name does not hide it.
-fn tell_hidden(container: &Value, path: &str, warnings: &mut Vec<String>) {
+/// Warns of a duplicate variable, unless the later one refers to the earlier.
+fn warn_duplicates(container: &Value, path: &str, warnings: &mut Vec<String>) {
     let variables = list(container, "env");
     for (index, variable) in variables.iter().enumerate() {
         let name = text(variable, "name");

@@ -1,5 +1,4 @@
-//! Warnings about where a pod may run: labels of nodes under names of old, and selectors of pods
-//! that select none.
+//! Warnings about scheduling: renamed node labels, and selectors that select nothing.
 
 use serde_json::Value;
 
@@ -9,7 +8,7 @@ use crate::kinds::{
     pod_spec::{PREFERRED, REQUIRED},
 };
 
-/// Labels of nodes that have another name now, and since when.
+/// Renamed node labels, and since when.
 const RENAMED: [(&str, &str); 6] = [
     (
         "beta.kubernetes.io/arch",
@@ -37,44 +36,44 @@ const RENAMED: [(&str, &str); 6] = [
     ),
 ];
 
-pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
+pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     for (label, _) in entries(spec, "nodeSelector") {
         if let Some(why) = renamed(label) {
             warnings.push(format!("{path}.nodeSelector[{label}]: {why}"));
         }
     }
     let affinity = format!("{path}.affinity");
-    tell_nodes(&spec["affinity"]["nodeAffinity"], &affinity, warnings);
+    warn_nodes(&spec["affinity"]["nodeAffinity"], &affinity, warnings);
     for field in ["podAffinity", "podAntiAffinity"] {
         let path = format!("{affinity}.{field}");
-        tell_pods(&spec["affinity"][field], &path, warnings);
+        warn_pods(&spec["affinity"][field], &path, warnings);
     }
     for (index, rule) in list(spec, "topologySpreadConstraints").iter().enumerate() {
         let path = format!("{path}.topologySpreadConstraints[{index}]");
-        tell_key(
+        warn_key(
             text(rule, "topologyKey"),
             &format!("{path}.topologyKey"),
             warnings,
         );
-        tell_selector(rule, &path, warnings);
+        warn_selector(rule, &path, warnings);
     }
 }
 
-fn tell_nodes(affinity: &Value, path: &str, warnings: &mut Vec<String>) {
+fn warn_nodes(affinity: &Value, path: &str, warnings: &mut Vec<String>) {
     let terms = list(&affinity[REQUIRED], "nodeSelectorTerms");
     for (index, term) in terms.iter().enumerate() {
         let path = format!("{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{index}]");
-        tell_term(term, &path, warnings);
+        warn_term(term, &path, warnings);
     }
     for (index, term) in list(affinity, PREFERRED).iter().enumerate() {
         let path = format!("{path}.nodeAffinity.{PREFERRED}[{index}].preference");
-        tell_term(&term["preference"], &path, warnings);
-        tell_values(&term["preference"], &path, warnings);
+        warn_term(&term["preference"], &path, warnings);
+        warn_values(&term["preference"], &path, warnings);
     }
 }
 
-/// Values that no label has.
-fn tell_values(term: &Value, path: &str, warnings: &mut Vec<String>) {
+/// Warns of values that no label can have.
+fn warn_values(term: &Value, path: &str, warnings: &mut Vec<String>) {
     for (at, expression) in list(term, "matchExpressions").iter().enumerate() {
         for (index, value) in list(expression, "values").iter().enumerate() {
             let value = value.as_str().unwrap_or_default();
@@ -86,30 +85,30 @@ fn tell_values(term: &Value, path: &str, warnings: &mut Vec<String>) {
     }
 }
 
-fn tell_term(term: &Value, path: &str, warnings: &mut Vec<String>) {
+fn warn_term(term: &Value, path: &str, warnings: &mut Vec<String>) {
     for (index, expression) in list(term, "matchExpressions").iter().enumerate() {
         let path = format!("{path}.matchExpressions[{index}].key");
-        tell_key(text(expression, "key"), &path, warnings);
+        warn_key(text(expression, "key"), &path, warnings);
     }
 }
 
-fn tell_pods(affinity: &Value, path: &str, warnings: &mut Vec<String>) {
+fn warn_pods(affinity: &Value, path: &str, warnings: &mut Vec<String>) {
     for (index, term) in list(affinity, REQUIRED).iter().enumerate() {
-        tell_selector(term, &format!("{path}.{REQUIRED}[{index}]"), warnings);
+        warn_selector(term, &format!("{path}.{REQUIRED}[{index}]"), warnings);
     }
     for (index, term) in list(affinity, PREFERRED).iter().enumerate() {
         let path = format!("{path}.{PREFERRED}[{index}].podAffinityTerm");
-        tell_selector(&term["podAffinityTerm"], &path, warnings);
+        warn_selector(&term["podAffinityTerm"], &path, warnings);
     }
 }
 
-fn tell_key(label: &str, path: &str, warnings: &mut Vec<String>) {
+fn warn_key(label: &str, path: &str, warnings: &mut Vec<String>) {
     if let Some(why) = renamed(label) {
         warnings.push(format!("{path}: {label} is {why}"));
     }
 }
 
-fn tell_selector(holder: &Value, path: &str, warnings: &mut Vec<String>) {
+fn warn_selector(holder: &Value, path: &str, warnings: &mut Vec<String>) {
     if !is_set(holder, "labelSelector") {
         warnings.push(format!(
             "{path}.labelSelector: a null labelSelector results in matching no pod"

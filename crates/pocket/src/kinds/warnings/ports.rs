@@ -1,17 +1,17 @@
-//! Warnings about ports of containers that cannot be told apart.
+//! Warnings about conflicting container ports.
 
 use serde_json::Value;
 
 use crate::kinds::fields::{list, number, text};
 
-/// A port and where it is.
+/// A port and its field path.
 struct Port<'a> {
     place: String,
     container: usize,
     held: &'a Value,
 }
 
-pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
+pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     let mut known: Vec<Port<'_>> = Vec::new();
     let mut names = Vec::new();
     for field in ["initContainers", "containers"] {
@@ -22,7 +22,7 @@ pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
                     container: index,
                     held,
                 };
-                tell_address(&port, warnings);
+                warn_address(&port, warnings);
                 for before in &known {
                     warnings.extend(clash(before, &port));
                 }
@@ -34,7 +34,7 @@ pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     warnings.append(&mut names);
 }
 
-fn tell_address(port: &Port<'_>, warnings: &mut Vec<String>) {
+fn warn_address(port: &Port<'_>, warnings: &mut Vec<String>) {
     let held = port.held;
     let address = text(held, "hostIP");
     if number(held, "hostPort") == 0 && !address.is_empty() {
@@ -48,7 +48,7 @@ fn tell_address(port: &Port<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// What two ports of one number have against each other, if anything.
+/// The conflict of two ports with the same number, if there is one.
 fn clash(before: &Port<'_>, port: &Port<'_>) -> Option<String> {
     let (old, new) = (before.held, port.held);
     let numbers = |name| (number(old, name), number(new, name));
@@ -70,7 +70,7 @@ fn clash(before: &Port<'_>, port: &Port<'_>) -> Option<String> {
     ))
 }
 
-/// Within one container, a name is refused the second time.
+/// Warns of a repeated port name; within one container it is an error.
 fn same_name(known: &[Port<'_>], port: &Port<'_>, field: &str) -> Option<String> {
     let name = text(port.held, "name");
     let first = known

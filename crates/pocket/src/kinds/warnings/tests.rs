@@ -31,19 +31,19 @@ fn many_containers_make_one_line_each() {
 
 #[test]
 fn names_that_are_no_host_names_are_told_of() {
-    let told = pod_warnings(&json!({"metadata": {"name": "a.b"}, "spec": {}}));
+    let errors = pod_warnings(&json!({"metadata": {"name": "a.b"}, "spec": {}}));
     let rest = "which can result in surprising behavior; a DNS label is recommended: [must not contain dots]";
     let used = "metadata.name: this is used in";
-    assert_eq!(told, [format!("{used} the Pod's hostname, {rest}")]);
-    let told = owner_warnings(&json!({"metadata": {"name": "a.b"}}));
-    assert_eq!(told, [format!("{used} Pod names and hostnames, {rest}")]);
+    assert_eq!(errors, [format!("{used} the Pod's hostname, {rest}")]);
+    let errors = owner_warnings(&json!({"metadata": {"name": "a.b"}}));
+    assert_eq!(errors, [format!("{used} Pod names and hostnames, {rest}")]);
 }
 
 #[test]
 fn what_is_seldom_meant_is_told_of() {
     let volume = |source: &str, held: Value| json!({"volumes": [{"name": "v", source: held}]});
     let twice = json!({"name": "c", "items": [{"path": "b"}, {"path": "b/"}, {"path": "b"}]});
-    for (spec, told) in [
+    for (spec, errors) in [
         (
             json!({"containers": [{"env": [{"name": "A"}, {"name": "A"}, {"name": "A", "value": "$(A):x"}]}]}),
             "spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
@@ -88,7 +88,7 @@ fn what_is_seldom_meant_is_told_of() {
             "spec.volumes[0].storageOS: deprecated in v1.22, non-functional in v1.25+",
         ),
     ] {
-        assert_eq!(of_spec(&spec), [told]);
+        assert_eq!(of_spec(&spec), [errors]);
     }
 }
 
@@ -96,7 +96,7 @@ fn what_is_seldom_meant_is_told_of() {
 fn ports_that_cannot_be_told_apart_are_told_of() {
     let second = "spec.containers[0].ports[1]";
     let first = "port definition with spec.containers[0].ports[0]";
-    for (port, other, told) in [
+    for (port, other, errors) in [
         (json!({}), json!({}), "duplicate"),
         (json!({}), json!({"hostPort": 1}), "overlapping"),
         (
@@ -106,7 +106,7 @@ fn ports_that_cannot_be_told_apart_are_told_of() {
         ),
     ] {
         let spec = json!({"containers": [{"name": "c", "ports": [port, other]}]});
-        assert_eq!(of_spec(&spec), [format!("{second}: {told} {first}")]);
+        assert_eq!(of_spec(&spec), [format!("{second}: {errors} {first}")]);
     }
     let alone = json!([{"containerPort": 80, "protocol": "TCP", "hostIP": "1.1.1.1"}]);
     assert_eq!(

@@ -1,12 +1,12 @@
-//! Warnings about volumes: sources that nothing provides, and files that lie over one another.
+//! Warnings about volumes: sources that no longer exist, and files with overlapping paths.
 
 use serde_json::Value;
 
-use super::containers::tell_amounts;
+use super::containers::warn_amounts;
 use crate::kinds::fields::{is_set, list, text};
 
-/// Sources that nothing provides any more: as they are written, as they are called, since when.
-const GONE: [(&str, &str, &str); 9] = [
+/// Sources that no longer exist: field, name, since when.
+const REMOVED_SOURCES: [(&str, &str, &str); 9] = [
     (
         "gitRepo",
         "gitRepo",
@@ -54,11 +54,11 @@ const GONE: [(&str, &str, &str); 9] = [
     ),
 ];
 
-pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
+pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     let volumes = || list(spec, "volumes").iter().enumerate();
     for (index, volume) in volumes() {
         let path = format!("{path}.volumes[{index}]");
-        for (source, called, since) in GONE {
+        for (source, called, since) in REMOVED_SOURCES {
             if is_set(volume, source) {
                 warnings.push(format!("{path}.{called}: {since}"));
             }
@@ -66,21 +66,21 @@ pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
         let claim = &volume["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"]["requests"];
         if is_set(claim, "storage") {
             let path = format!("{path}.ephemeral.volumeClaimTemplate.spec.resources.requests");
-            tell_amounts(claim, &path, warnings);
+            warn_amounts(claim, &path, warnings);
         }
     }
     for (_, volume) in volumes() {
-        tell_overlaps(volume, warnings);
+        warn_overlaps(volume, warnings);
     }
 }
 
-/// A file of a volume and what it comes from, which is told where a volume has many sources.
+/// A file of a volume and its source, which is shown where a volume has several.
 struct File {
     path: String,
     from: String,
 }
 
-fn tell_overlaps(volume: &Value, warnings: &mut Vec<String>) {
+fn warn_overlaps(volume: &Value, warnings: &mut Vec<String>) {
     let name = text(volume, "name");
     for (field, source) in [
         ("configMap", "name"),
@@ -88,7 +88,7 @@ fn tell_overlaps(volume: &Value, warnings: &mut Vec<String>) {
         ("downwardAPI", ""),
     ] {
         let held = &volume[field];
-        let mut told = Overlaps {
+        let mut errors = Overlaps {
             prefix: format!(
                 "volume \"{name}\" ({}): overlapping paths",
                 called(field, text(held, source))
@@ -96,10 +96,10 @@ fn tell_overlaps(volume: &Value, warnings: &mut Vec<String>) {
             known: Vec::new(),
         };
         for file in files(held, "") {
-            told.add(file, warnings);
+            errors.add(file, warnings);
         }
     }
-    let mut told = Overlaps {
+    let mut errors = Overlaps {
         prefix: format!("volume \"{name}\" (Projected): overlapping paths"),
         known: Vec::new(),
     };
@@ -110,12 +110,12 @@ fn tell_overlaps(volume: &Value, warnings: &mut Vec<String>) {
             let held = &source[field];
             let from = format!(" ({})", called(field, text(held, "name")));
             for file in files(held, &from) {
-                told.add(file, warnings);
+                errors.add(file, warnings);
             }
         }
         if let Some(path) = source["serviceAccountToken"]["path"].as_str() {
             provides = true;
-            told.add(file(path, " (ServiceAccountToken)"), warnings);
+            errors.add(file(path, " (ServiceAccountToken)"), warnings);
         }
         if !provides {
             warnings.push(format!(

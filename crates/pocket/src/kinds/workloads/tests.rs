@@ -1,4 +1,4 @@
-//! The rules of these kinds as a client meets them: through the table, one write at a time.
+//! The rules of these kinds as a client sees them: through the table, one write at a time.
 
 mod apps;
 mod batch;
@@ -25,7 +25,7 @@ fn rules(plural: &str) -> Rules {
         .rules
 }
 
-/// The object as it would be stored by a create.
+/// The object as a create would store it.
 fn created(plural: &str, sent: &Value) -> Value {
     let mut object = sent.clone();
     let rules = rules(plural);
@@ -35,14 +35,14 @@ fn created(plural: &str, sent: &Value) -> Value {
     object
 }
 
-/// What a create of this object is told.
+/// The errors of a create of this object.
 fn refusals(plural: &str, sent: &Value) -> Vec<String> {
     let mut problems = Problems::new();
     (rules(plural).validate)(&created(plural, sent), &mut problems);
     texts(&problems)
 }
 
-/// What an update of a created object is told; `change` edits what the client read.
+/// The errors of an update of a created object; `change` edits what the client read.
 fn refusals_of_change(plural: &str, sent: &Value, change: impl FnOnce(&mut Value)) -> Vec<String> {
     let old = created(plural, sent);
     let new = updated(plural, &old, change);
@@ -62,7 +62,7 @@ fn updated(plural: &str, old: &Value, change: impl FnOnce(&mut Value)) -> Value 
     new
 }
 
-/// What a write of this status is told.
+/// The errors of a write of this status.
 fn refusals_of_status(plural: &str, old: &Value, status: Value) -> Vec<String> {
     let mut new = old.clone();
     new["status"] = status;
@@ -78,7 +78,7 @@ fn pod_template(restart: &str) -> Value {
     })
 }
 
-/// A workload of apps with `spec` over the least it needs.
+/// A workload of apps with `spec` over the minimum it needs.
 fn workload(spec: Value) -> Value {
     let mut all = json!({
         "selector": {"matchLabels": {"a": "b"}},
@@ -88,7 +88,7 @@ fn workload(spec: Value) -> Value {
     json!({"metadata": {"name": "x1", "namespace": "default"}, "spec": all})
 }
 
-/// Lays the fields of `over` on `under`, one level deep.
+/// Merges the fields of `over` into `under`, one level deep.
 fn merge(under: &mut Value, over: Value) {
     let Value::Object(over) = over else { return };
     for (key, value) in over {

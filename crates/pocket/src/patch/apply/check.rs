@@ -1,5 +1,5 @@
-//! What a configuration must be before it can be merged: of declared fields, of the declared
-//! structure, and with items that can be told apart.
+//! Validation of a configuration before it is merged: declared fields, declared structure, and
+//! items with unique keys.
 
 use std::{collections::HashSet, fmt, ops::ControlFlow};
 
@@ -13,16 +13,15 @@ use crate::{
     schema::{Schema, Type, go},
 };
 
-/// One thing that is wrong with a configuration.
+/// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Where, such as `.spec.ports`.
+pub struct ConfigProblem {
+    /// The path, such as `.spec.ports`.
     pub path: String,
-    /// What.
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
             return f.write_str(&self.message);
@@ -31,8 +30,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with `config`.
-pub(super) fn check(schema: Schema<'_>, config: &Value) -> Vec<Problem> {
+/// All problems of `config`.
+pub(super) fn check(schema: Schema<'_>, config: &Value) -> Vec<ConfigProblem> {
     let mut check = Check {
         path: Vec::new(),
         free: takes_anything(schema),
@@ -44,9 +43,9 @@ pub(super) fn check(schema: Schema<'_>, config: &Value) -> Vec<Problem> {
 
 struct Check {
     path: Vec<Element>,
-    /// The object takes any fields, and so does what is declared in it.
+    /// The object accepts any fields, and so does what is declared in it.
     free: bool,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
 }
 
 impl Check {
@@ -63,7 +62,7 @@ impl Check {
         }
         match value {
             Value::Object(fields) => {
-                // The reference looks no further in an object once it met what it does not know.
+                // kube-apiserver stops at the first unknown field of an object.
                 let _ = fields
                     .iter()
                     .try_for_each(|(name, value)| self.field(schema, name, value));
@@ -123,7 +122,7 @@ impl Check {
 
     fn problem(&mut self, message: String) {
         let path = self.path.iter().map(ToString::to_string).collect();
-        self.problems.push(Problem { path, message });
+        self.problems.push(ConfigProblem { path, message });
     }
 }
 
@@ -132,12 +131,13 @@ fn takes_anything(schema: Schema<'_>) -> bool {
     node.preserve_unknown || node.embedded_resource || node.ty == Type::Any
 }
 
-/// A number or text may be anything until the object is read, or judged, as a whole.
+/// Whether the type is deduced: a number or text may be anything until the whole object is parsed
+/// or validated.
 fn is_deduced(schema: Schema<'_>) -> bool {
     schema.node().ty == Type::IntOrString
 }
 
-/// What a schema asks for here: text that has a format may be any scalar.
+/// The type that a schema declares here: text that has a format may be any scalar.
 fn kind(schema: Schema<'_>) -> Type {
     let node = schema.node();
     let plain = node
@@ -150,7 +150,7 @@ fn kind(schema: Schema<'_>) -> Type {
     }
 }
 
-/// What was expected, if `value` is not it. Null is the absence of anything.
+/// The expected type, if `value` does not have it. Null fits every type.
 fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
     let (fits, expected) = match ty {
         Type::Object => (value.is_object(), "map"),
@@ -164,7 +164,7 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
     (!fits && !value.is_null()).then_some(expected)
 }
 
-/// What was found in place of `ty`, which each type shows in its own way.
+/// The value found in place of `ty`, which each type's message shows differently.
 fn found(ty: Type, value: &Value) -> String {
     match ty {
         Type::Integer | Type::Number => go::type_of(value).to_owned(),

@@ -1,19 +1,19 @@
-//! Fields that somebody else owns with another value.
+//! Conflicts: fields that another manager owns with another value.
 
 use std::fmt::{self, Write as _};
 
-use crate::patch::managed::{Entry, FieldSet, Operation};
+use crate::patch::managed::{Entry, FieldSet, ManagerOperation};
 
-/// One field an apply may not change without force.
+/// A field that an apply may not change without force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who owns it.
+    /// The owner.
     pub manager: String,
-    /// How they came to own it.
-    pub operation: Operation,
-    /// The version they wrote in.
+    /// The operation by which it owns the field.
+    pub operation: ManagerOperation,
+    /// The version it wrote in.
     pub api_version: String,
-    /// The subresource they wrote through, empty for the resource itself.
+    /// The subresource it wrote through, empty for the resource itself.
     pub subresource: String,
     /// The field, such as `.spec.replicas`.
     pub path: String,
@@ -36,22 +36,22 @@ impl Conflict {
         })
     }
 
-    /// The owner as the messages name it; an applier has no version.
+    /// The owner as messages name it; an applier has no version.
     pub(super) fn owner(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| {
             write!(f, "{:?}", self.manager)?;
             if !self.subresource.is_empty() {
                 write!(f, " with subresource {:?}", self.subresource)?;
             }
-            if self.operation == Operation::Update {
+            if self.operation == ManagerOperation::Update {
                 write!(f, " using {}", self.api_version)?;
             }
             Ok(())
         })
     }
 
-    /// By what the conflicts of several owners are ordered.
-    pub(super) fn owner_order(&self) -> (&str, Operation, &str, bool, &str) {
+    /// The sort key of conflicts with several owners.
+    pub(super) fn owner_order(&self) -> (&str, ManagerOperation, &str, bool, &str) {
         (
             &self.manager,
             self.operation,
@@ -66,7 +66,7 @@ impl Conflict {
     }
 }
 
-/// What an apply that met `conflicts` is told. They must be grouped by owner.
+/// The message for `conflicts`, which must be grouped by owner.
 pub(super) fn message(conflicts: &[Conflict]) -> String {
     if let [only] = conflicts {
         let (owner, path) = (only.owner(), &only.path);

@@ -1,6 +1,6 @@
-//! The live object with the configuration laid over it.
+//! Merges the configuration into the live object.
 //!
-//! Nothing is ever taken away here; that is [`super::prune`].
+//! Nothing is removed here; that is [`super::prune`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use crate::{
     schema::Schema,
 };
 
-/// Lays `config` over `live`.
+/// Merges `config` into `live`.
 pub(super) fn merge(schema: Option<Schema<'_>>, live: &mut Value, config: &Value) {
     let before = shape::shape(schema, live);
     let after = shape::shape(schema, config);
@@ -27,7 +27,7 @@ pub(super) fn merge(schema: Option<Schema<'_>>, live: &mut Value, config: &Value
                 *live = merge_list(schema, before, std::mem::take(live), config);
             }
         }
-        // A null says nothing about the parts of what is there.
+        // A null leaves the parts of the live value unchanged.
         (Shape::Fields | Shape::Set | Shape::Keyed(_), live, Value::Null) if has_parts(live) => {}
         (_, live, config) => *live = config.clone(),
     }
@@ -57,8 +57,8 @@ fn merge_fields(
     }
 }
 
-/// Items of the configuration come in its order. An item that only the live list has stays before
-/// the first item of the configuration that followed it there.
+/// Items of the configuration keep its order. An item that only the live list has stays before the
+/// first item of the configuration that followed it there.
 fn merge_list(
     schema: Option<Schema<'_>>,
     shape: Shape<'_>,
@@ -69,7 +69,7 @@ fn merge_list(
     let element = |(at, item): (usize, &Value)| shape::element_or_index(shape, items, at, item);
     let wanted: Vec<Element> = config.iter().enumerate().map(element).collect();
     let known: Vec<Element> = live.iter().enumerate().map(element).collect();
-    let mut queue = Queue::new(live, &known, &wanted);
+    let mut queue = LiveItems::new(live, &known, &wanted);
     let mut out = Vec::with_capacity(known.len().max(config.len()));
     for ((value, element), stop) in config.iter().zip(&wanted).zip(queue.stops(&wanted)) {
         queue.flush_before(stop, &mut out);
@@ -85,15 +85,15 @@ fn merge_list(
     out
 }
 
-/// The live items that were not put out yet.
-struct Queue<'e> {
+/// The live items that were not emitted yet.
+struct LiveItems<'e> {
     items: std::iter::Peekable<std::vec::IntoIter<(&'e Element, Value)>>,
     /// Live items that the configuration has too; `None` for those that occur more than once,
-    /// because nobody can say which one is meant.
+    /// because it is ambiguous which one is meant.
     shared: HashMap<&'e Element, Option<Value>>,
 }
 
-impl<'e> Queue<'e> {
+impl<'e> LiveItems<'e> {
     fn new(live: Vec<Value>, known: &'e [Element], wanted: &[Element]) -> Self {
         let wanted: HashSet<&Element> = wanted.iter().collect();
         let mut shared = HashMap::new();
@@ -114,8 +114,8 @@ impl<'e> Queue<'e> {
         }
     }
 
-    /// For each wanted item the first, from it on, that is live: how far the live items go
-    /// before it.
+    /// For each wanted item the next one, itself included, that is live: the live items before it
+    /// are emitted first.
     fn stops<'w>(&self, wanted: &'w [Element]) -> Vec<Option<&'w Element>> {
         let mut stop = None;
         let mut stops: Vec<_> = wanted
@@ -136,7 +136,7 @@ impl<'e> Queue<'e> {
         self.shared.get_mut(element).and_then(Option::take)
     }
 
-    /// Puts out the live items before `stop` that the configuration does not mention.
+    /// Emits the live items before `stop` that the configuration does not have.
     fn flush_before(&mut self, stop: Option<&Element>, out: &mut Vec<Value>) {
         while let Some((element, value)) = self.items.next_if(|(e, _)| Some(*e) != stop) {
             if !self.shared.contains_key(element) {

@@ -1,8 +1,8 @@
-//! Taking away what an applier no longer applies.
+//! Removes the fields that an applier no longer applies.
 //!
-//! A field goes when the applier owned it, does not claim it any more, and nobody else owns it.
-//! A struct counts as owned by whoever owns something in it: when its last owner leaves, it goes
-//! with all that was defaulted into it.
+//! A field is removed when the applier owned it, does not claim it any more, and no other manager
+//! owns it. A struct is owned by the owners of its fields: when the last of them leaves, it is
+//! removed with all that was defaulted into it.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +14,9 @@ use crate::{
     schema::Schema,
 };
 
-/// Takes out of `value` what `last` owned and `kept` does not. Returns the fields that went because
-/// nothing was left in them: whoever claimed them as they are still does, and they leave null.
+/// Removes from `value` what `last` owned and `kept` does not. Returns the fields that were removed
+/// because nothing was left in them: managers that claimed them as such still do, and they become
+/// null.
 pub(super) fn prune(
     schema: Schema<'_>,
     value: &mut Value,
@@ -27,7 +28,7 @@ pub(super) fn prune(
     emptied
 }
 
-/// Puts null where something was emptied, outside of lists.
+/// Sets emptied fields to null, outside of lists.
 pub(super) fn leave_nulls(object: &mut Value, emptied: &FieldSet) {
     let Value::Object(fields) = object else {
         return;

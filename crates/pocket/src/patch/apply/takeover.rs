@@ -1,10 +1,10 @@
-//! The move from client-side to server-side apply.
+//! Migration from client-side to server-side apply.
 //!
-//! kubectl used to merge on its own, leaving its last configuration in an annotation and its
-//! fields under the Update manager `kubectl-client-side-apply`. The first server-side apply by
-//! `kubectl` is the same person's next apply: it may change what still has the value that was
-//! applied last, and keeps the annotation current for those who go back. What it does not name
-//! stays with its manager; kubectl itself moves those fields to the applier and applies again.
+//! kubectl used to merge on its own, leaving its last configuration in an annotation and its fields
+//! under the Update manager `kubectl-client-side-apply`. The first server-side apply by `kubectl`
+//! continues that: it may change the fields that still have the value applied last, and keeps the
+//! annotation current for clients that go back. Fields it does not name stay with their manager;
+//! kubectl itself moves those fields to the applier and applies again.
 
 use serde_json::{Map, Value};
 
@@ -15,10 +15,10 @@ use crate::{
 
 const APPLIER: &str = "kubectl";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The most that all annotations of an object may take.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+/// Bytes that all annotations of an object may take, at most.
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
-/// The last client-side configuration of `live`, if `stamp` is of one who may take it over.
+/// The last client-side configuration of `live`, if the manager of `stamp` may take it over.
 pub(super) fn last_applied<'v>(live: Option<&'v Value>, stamp: &Stamp<'_>) -> Option<&'v str> {
     if stamp.manager != APPLIER || stamp.subresource.is_some() {
         return None;
@@ -36,8 +36,8 @@ pub(super) fn annotation() -> FieldSet {
     annotation
 }
 
-/// The fields of the last client-side configuration that still have the value it gave them.
-/// Whoever else is said to own those, the applier may change them.
+/// The fields of the last client-side configuration that still have the value it gave them. The
+/// applier may change them, even if other managers own them.
 pub(super) fn unchanged(
     schema: Schema<'_>,
     live: &Value,
@@ -56,7 +56,7 @@ pub(super) fn unchanged(
     Some(fields)
 }
 
-/// Writes the new configuration into the annotation, unless it has grown too big for one.
+/// Writes the new configuration into the annotation, unless it is too large for one.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
     let mut config = config.clone();
     if let Some(annotations) = annotations_of(&mut config) {
@@ -66,7 +66,7 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
     let Some(annotations) = annotations_of(object) else {
         return;
     };
-    if text.len() > ANNOTATIONS_LIMIT {
+    if text.len() > MAX_ANNOTATIONS_BYTES {
         annotations.remove(LAST_APPLIED);
     } else {
         annotations.insert(LAST_APPLIED.into(), text.into());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    patch::managed::{Scope, track_update},
+    patch::managed::{EndpointScope, track_update},
     schema::{ListType, Node, Schemas, Type, builtin},
 };
 
@@ -28,7 +28,7 @@ fn stamp<'a>(manager: &'a str, time: &'a str) -> Stamp<'a> {
         api_version: "v1",
         subresource: None,
         time,
-        scope: Scope::Main { has_status: true },
+        scope: EndpointScope::Main { has_status: true },
     }
 }
 
@@ -56,7 +56,7 @@ fn owned(object: &Value, manager: &str) -> Value {
     entry.map_or(Value::Null, |entry| entry["fieldsV1"].clone())
 }
 
-/// One object and what is done to it.
+/// One object and a sequence of operations on it.
 struct Story {
     schema: Schema<'static>,
     live: Option<Value>,
@@ -142,7 +142,7 @@ fn the_time_is_that_of_the_last_change_to_the_object() {
     let mut story = Story::of(config_map_schema());
     story.apply("alice", &config_map(&json!({"a": "1", "b": "1"})));
     let object = story.apply("bob", &config_map(&json!({"a": "1"}))).clone();
-    // By time: bob never changed anything.
+    // Ordered by time: bob never changed anything.
     assert_eq!(object["metadata"]["managedFields"][0]["manager"], "bob");
     assert!(object["metadata"]["managedFields"][0].get("time").is_none());
     let config = config_map(&json!({"b": "1"}));
@@ -154,7 +154,7 @@ fn the_time_is_that_of_the_last_change_to_the_object() {
 }
 
 #[test]
-fn an_equal_value_is_shared_and_then_nobody_may_change_it_alone() {
+fn an_equal_value_is_shared_and_then_no_owner_may_change_it_alone() {
     let mut story = Story::of(config_map_schema());
     story.apply("alice", &config_map(&json!({"a": "1"})));
     story.apply("bob", &config_map(&json!({"a": "1"})));
@@ -214,7 +214,7 @@ fn a_dropped_struct_takes_its_defaults_with_it() {
         pod(&json!({"containers": [container]}))
     };
     story.apply("alice", &container(Some(&probe)));
-    // As defaulting does it: nobody owns the period.
+    // As defaulting does it: the period has no owner.
     let live = story.live.as_mut().unwrap();
     let path = "/spec/template/spec/containers/0/livenessProbe";
     live.pointer_mut(path).unwrap()["periodSeconds"] = json!(10);
@@ -261,7 +261,7 @@ fn status_and_spec_are_applied_by_separate_entries() {
     config["status"] = json!({"replicas": 8});
     let through_status = Stamp {
         subresource: Some("status"),
-        scope: Scope::Status,
+        scope: EndpointScope::Status,
         ..stamp("alice", T2)
     };
     let applied = apply(story.schema, Some(&object), &config, &through_status, false).unwrap();
@@ -304,7 +304,7 @@ fn an_applier_keeps_one_entry_whatever_the_version() {
 }
 
 #[test]
-fn metadata_goes_with_the_last_label_of_whoever_does_not_speak_of_it() {
+fn metadata_goes_with_the_last_label_of_an_applier_that_omits_it() {
     let silent = json!({"apiVersion": "v1", "kind": "ConfigMap"});
     let spoken = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
     let label = json!({"x": "y"});
@@ -336,7 +336,7 @@ fn a_map_goes_with_its_last_entry() {
     let mut config = config_map(&json!({"k": "v"}));
     config["metadata"]["labels"] = json!({"a": "1"});
     story.apply("alice", &config);
-    // Bob still owns the map, and nothing in it; he does so when it is gone.
+    // Bob still owns the map, and nothing in it, even when it is removed.
     story.update("bob", |object| {
         object["metadata"]["labels"] = json!({"a": "1"});
     });

@@ -1,21 +1,21 @@
 //! Managers that wrote in another version than the request.
 //!
-//! The reference compares objects once more in the version of each manager. There nothing is
-//! excepted, not even the status that the resource itself does not write, and items that come twice
-//! are refused.
+//! kube-apiserver compares objects once more in the version of each manager. That comparison
+//! excludes nothing, not even the status that the resource itself does not write, and refuses
+//! duplicate items.
 
 use serde_json::Value;
 
-use super::{Problem, check};
+use super::{ConfigProblem, check};
 use crate::{
     patch::managed::{Managers, compare, put_managed_fields, untracked},
     schema::Schema,
 };
 
-/// Takes from managers of other versions what a write of the resource itself would have changed,
-/// whether or not it may. Where items cannot be told apart nobody owns anything any more.
+/// Removes from managers of other versions the fields that a write of the resource itself would
+/// have changed, whether or not it may. Where items are not unique, all ownership is lost.
 ///
-/// `sent` is the object as it was sent, `new` what is made of it and has its managed fields.
+/// `sent` is the object as it was sent, `new` the resulting object with its managed fields.
 pub fn track_versions(
     schema: Schema<'_>,
     old: &Value,
@@ -44,14 +44,14 @@ pub fn track_versions(
     }
 }
 
-/// Whether some manager wrote in another version.
+/// Whether a manager wrote in another version.
 pub(super) fn is_of_others(managers: &Managers, api_version: &str) -> bool {
     let mut versions = managers.iter().map(|entry| &entry.api_version);
     versions.any(|version| version != api_version)
 }
 
-/// Items of `object` that cannot be told apart.
-pub(super) fn doubles(schema: Schema<'_>, object: &Value) -> Vec<Problem> {
+/// The duplicate items of `object`.
+pub(super) fn doubles(schema: Schema<'_>, object: &Value) -> Vec<ConfigProblem> {
     let mut problems = check::check(schema, object);
     problems.retain(|problem| problem.message.starts_with("duplicate entries"));
     problems

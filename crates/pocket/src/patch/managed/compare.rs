@@ -16,21 +16,17 @@ use crate::schema::Schema;
 /// The paths that differ between two objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// There now, and not before.
     pub added: FieldSet,
-    /// There before and now, with another value.
     pub modified: FieldSet,
-    /// There before, and no longer.
     pub removed: FieldSet,
 }
 
 impl Comparison {
-    /// Nothing differs.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// What whoever made the change now owns.
+    /// The fields that the author of the change now owns.
     pub fn taken(&self) -> FieldSet {
         self.modified.clone().union(self.added.clone())
     }
@@ -45,8 +41,8 @@ impl Comparison {
         }
     }
 
-    /// Most fields are equal, and a field that is not is rarely in two of the sets: the element
-    /// is made only where it is needed.
+    /// Most fields are equal, and a changed field is rarely in two of the sets: the element is
+    /// built only where it is needed.
     fn push(&mut self, element: impl Fn() -> Element, child: Self) {
         for (set, child) in [
             (&mut self.added, child.added),
@@ -66,24 +62,25 @@ impl Comparison {
     }
 }
 
-/// What differs between `old` and `new`; with no `old`, between an object of which nothing was
-/// set and `new`.
+/// Compares `old` and `new`; without `old`, an object without any field set and `new`.
 pub fn compare(schema: Schema<'_>, old: Option<&Value>, new: &Value) -> Comparison {
-    walk(Some(schema), old.map_or(Old::Zero, Old::Is), Some(new))
+    walk(
+        Some(schema),
+        old.map_or(OldValue::Zero, OldValue::Is),
+        Some(new),
+    )
 }
 
-/// What was at a place before.
+/// The old value at a path.
 #[derive(Debug, Clone, Copy)]
-enum Old<'v> {
-    /// Nothing.
+enum OldValue<'v> {
     Absent,
-    /// A part that is there although nobody set it: see [`zero`].
+    /// A part that exists although no client set it: see [`zero`].
     Zero,
-    /// This.
     Is(&'v Value),
 }
 
-impl<'v> Old<'v> {
+impl<'v> OldValue<'v> {
     fn value(self) -> Option<&'v Value> {
         match self {
             Self::Is(value) => Some(value),
@@ -91,17 +88,17 @@ impl<'v> Old<'v> {
         }
     }
 
-    fn field(self, schema: Option<Schema<'_>>, name: &str) -> Old<'v> {
+    fn field(self, schema: Option<Schema<'_>>, name: &str) -> OldValue<'v> {
         let there = self.value().and_then(|value| value.get(name));
         match (there, self) {
-            (Some(value), _) => Old::Is(value),
-            (None, Self::Is(_) | Self::Zero) if zero::has(schema, name) => Old::Zero,
-            _ => Old::Absent,
+            (Some(value), _) => OldValue::Is(value),
+            (None, Self::Is(_) | Self::Zero) if zero::has(schema, name) => OldValue::Zero,
+            _ => OldValue::Absent,
         }
     }
 }
 
-fn walk(schema: Option<Schema<'_>>, old: Old<'_>, new: Option<&Value>) -> Comparison {
+fn walk(schema: Option<Schema<'_>>, old: OldValue<'_>, new: Option<&Value>) -> Comparison {
     let mut out = Comparison::default();
     let before = old.value().map_or(Shape::Leaf, |v| shape::shape(schema, v));
     let after = new.map_or(Shape::Leaf, |v| shape::shape(schema, v));
@@ -110,12 +107,12 @@ fn walk(schema: Option<Schema<'_>>, old: Old<'_>, new: Option<&Value>) -> Compar
         return out;
     }
     if is_leaf_value(old.value(), before) || is_leaf_value(new, after) {
-        // One value became many, or many one: only structure that was deduced can do that.
+        // A scalar became a structure, or the reverse: only deduced structure can do that.
         out.modified.own();
     } else if len(old.value()) == 0 && len(new) == 0 {
         leaf(old, new, &mut out);
         return out;
-    } else if matches!(old, Old::Absent) {
+    } else if matches!(old, OldValue::Absent) {
         out.added.own();
     } else if new.is_none() {
         out.removed.own();
@@ -128,12 +125,12 @@ fn walk(schema: Option<Schema<'_>>, old: Old<'_>, new: Option<&Value>) -> Compar
     out
 }
 
-fn leaf(old: Old<'_>, new: Option<&Value>, out: &mut Comparison) {
+fn leaf(old: OldValue<'_>, new: Option<&Value>, out: &mut Comparison) {
     match (old, new) {
-        (Old::Absent, Some(_)) => out.added.own(),
-        (Old::Is(_), None) => out.removed.own(),
-        (Old::Is(a), Some(b)) if a != b && !counts_the_same(a, b) => out.modified.own(),
-        (Old::Zero, Some(b)) if !b.is_null() && !is_empty_map(b) => out.modified.own(),
+        (OldValue::Absent, Some(_)) => out.added.own(),
+        (OldValue::Is(_), None) => out.removed.own(),
+        (OldValue::Is(a), Some(b)) if a != b && !counts_the_same(a, b) => out.modified.own(),
+        (OldValue::Zero, Some(b)) if !b.is_null() && !is_empty_map(b) => out.modified.own(),
         _ => {}
     }
 }
@@ -157,7 +154,7 @@ fn counts_the_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Null takes whatever shape the other side has.
+/// Whether a value is a leaf. Null takes the shape of the other side.
 fn is_leaf_value(value: Option<&Value>, shape: Shape<'_>) -> bool {
     shape == Shape::Leaf && value.is_some_and(|v| !v.is_null())
 }
@@ -173,7 +170,7 @@ fn len(value: Option<&Value>) -> usize {
 
 fn fields(
     schema: Option<Schema<'_>>,
-    old: Old<'_>,
+    old: OldValue<'_>,
     new: Option<&Map<String, Value>>,
     out: &mut Comparison,
 ) {
@@ -188,7 +185,10 @@ fn fields(
             continue;
         }
         let (below, _) = shape::part(schema, name);
-        out.push(|| Element::field(name), walk(below, Old::Is(value), None));
+        out.push(
+            || Element::field(name),
+            walk(below, OldValue::Is(value), None),
+        );
     }
 }
 
@@ -226,14 +226,14 @@ fn list(
     }
 }
 
-type Item<'v> = (Element, &'v Value);
+type KeyedItem<'v> = (Element, &'v Value);
 
 /// The items of a list by element, those with equal elements in the order of the list.
 fn keyed<'v>(
     shape: Shape<'_>,
     items: Option<Schema<'_>>,
     list: Option<&'v Value>,
-) -> Vec<Item<'v>> {
+) -> Vec<KeyedItem<'v>> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     let mut keyed: Vec<_> = list
         .enumerate()
@@ -243,27 +243,27 @@ fn keyed<'v>(
     keyed
 }
 
-fn groups<'a, 'v>(items: &'a [Item<'v>]) -> impl Iterator<Item = &'a [Item<'v>]> {
+fn groups<'a, 'v>(items: &'a [KeyedItem<'v>]) -> impl Iterator<Item = &'a [KeyedItem<'v>]> {
     items.chunk_by(|(a, _), (b, _)| a == b)
 }
 
-/// Items that share an element are one value: they cannot be told apart. One that gets a double,
-/// or loses its doubles, is gone as it was and new as it is.
-fn group(items: Option<Schema<'_>>, old: &[Item<'_>], new: &[Item<'_>]) -> Comparison {
+/// Items that share an element are compared as one value, because they cannot be told apart. An
+/// item that gains or loses duplicates counts as removed and added.
+fn group(items: Option<Schema<'_>>, old: &[KeyedItem<'_>], new: &[KeyedItem<'_>]) -> Comparison {
     let mut out = Comparison::default();
     match (old, new) {
         ([], []) => {}
-        ([], [(_, new)]) => return walk(items, Old::Absent, Some(new)),
-        ([(_, old)], []) => return walk(items, Old::Is(old), None),
-        ([(_, old)], [(_, new)]) => return walk(items, Old::Is(old), Some(new)),
+        ([], [(_, new)]) => return walk(items, OldValue::Absent, Some(new)),
+        ([(_, old)], []) => return walk(items, OldValue::Is(old), None),
+        ([(_, old)], [(_, new)]) => return walk(items, OldValue::Is(old), Some(new)),
         ([], _) => out.added.own(),
         (_, []) => out.removed.own(),
         ([(_, old)], _) => {
-            out.removed = walk(items, Old::Is(old), None).removed;
+            out.removed = walk(items, OldValue::Is(old), None).removed;
             out.added.own();
         }
         (_, [(_, new)]) => {
-            out.added = walk(items, Old::Absent, Some(new)).added;
+            out.added = walk(items, OldValue::Absent, Some(new)).added;
             out.removed.own();
         }
         _ if old != new => out.modified.own(),

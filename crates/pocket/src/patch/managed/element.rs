@@ -1,7 +1,7 @@
-//! One step of a path, kept in the form FieldsV1 writes it.
+//! One step of a path, stored in its FieldsV1 form.
 //!
-//! Keeping the written form makes equality, order and encoding plain string work. The price is
-//! that every element must be canonical: compact JSON, the keys of a `k:` element sorted.
+//! The text form makes equality, order and encoding string operations. It requires every element to
+//! be canonical: compact JSON, the keys of a `k:` element sorted.
 
 use std::{
     cmp::Ordering,
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::BadFields;
+use super::InvalidFieldsV1;
 
 /// A step of a path: `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,9 +58,9 @@ impl Element {
         Self(text.into())
     }
 
-    /// Reads an element as FieldsV1 writes it, and makes it canonical.
-    pub fn parse(text: &str) -> Result<Self, BadFields> {
-        let bad = || BadFields::Element(text.to_owned());
+    /// Parses a FieldsV1 element, and makes it canonical.
+    pub fn parse(text: &str) -> Result<Self, InvalidFieldsV1> {
+        let bad = || InvalidFieldsV1::Element(text.to_owned());
         let (kind, rest) = text.split_once(':').ok_or_else(bad)?;
         match kind {
             "f" => Ok(Self(text.into())),
@@ -114,7 +114,8 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// The value of a key, which is told apart by commas alone where it is no scalar.
+/// The value of a key; the items of a list are separated by commas, and the fields of an object by
+/// nothing.
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(items) => {
@@ -132,7 +133,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// As people read it: `.name`, `[name="x"]`, `[="x"]`, `[0]`.
+/// The readable form: `.name`, `[name="x"]`, `[="x"]`, `[0]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, rest) = self.0.split_at(2);

@@ -1,23 +1,23 @@
-//! The entries of `metadata.managedFields`: reading, writing, their order and their number.
+//! The entries of `metadata.managedFields`: parsing, writing, their order and their number.
 
 use serde_json::{Map, Value};
 
-use super::{BadFields, Comparison, FieldSet, Stamp};
+use super::{Comparison, FieldSet, InvalidFieldsV1, Stamp};
 
-/// More Update entries than this are joined, oldest first.
-const MOST_UPDATERS: usize = 10;
+/// Update entries of one object, at most; more are merged, oldest first.
+const MAX_UPDATE_ENTRIES: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
-/// How a manager came to own its fields.
+/// The operation by which a manager owns its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub enum ManagerOperation {
     /// By server-side apply.
     Apply,
     /// By create, update or another patch.
     Update,
 }
 
-impl Operation {
+impl ManagerOperation {
     fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
@@ -31,25 +31,23 @@ impl Operation {
 pub struct Entry {
     /// The manager's name.
     pub manager: String,
-    /// How it wrote.
-    pub operation: Operation,
-    /// The version the fields are named in.
+    pub operation: ManagerOperation,
+    /// The version of the field names.
     pub api_version: String,
     /// The subresource it wrote through; empty for the resource itself.
     pub subresource: String,
     /// When it last changed its fields, RFC 3339 in UTC.
     pub time: Option<String>,
-    /// What it owns.
     pub fields: FieldSet,
 }
 
-/// Why `metadata.managedFields` was not understood.
+/// Why `metadata.managedFields` is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadEntry {
+pub enum InvalidEntry {
     /// It is not a list of objects.
     #[error("managed fields must be a list of entries")]
     NotEntries,
-    /// An entry's operation is unknown.
+    /// An entry has an unknown operation.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
     /// An entry has no apiVersion.
@@ -60,25 +58,25 @@ pub enum BadEntry {
     FieldsType(usize, String),
     /// An entry's fields are malformed.
     #[error("cannot decode the fields of managed fields entry {0}")]
-    Fields(usize, #[source] BadFields),
+    Fields(usize, #[source] InvalidFieldsV1),
 }
 
-/// All entries of one object; each manager, operation, version and subresource once.
+/// All entries of one object; each combination of manager, operation, version and subresource once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Managers(Vec<Entry>);
 
 impl Managers {
-    /// Reads the value of `metadata.managedFields`; null is no entries.
-    pub fn decode(value: &Value) -> Result<Self, BadEntry> {
+    /// Parses the value of `metadata.managedFields`; null is no entries.
+    pub fn decode(value: &Value) -> Result<Self, InvalidEntry> {
         let mut managers = Self::default();
         let entries = match value {
             Value::Null => return Ok(managers),
             Value::Array(entries) => entries,
-            _ => return Err(BadEntry::NotEntries),
+            _ => return Err(InvalidEntry::NotEntries),
         };
         for (at, entry) in entries.iter().enumerate() {
             let entry = Entry::decode(at, entry)?;
-            // As in a map, the last of two entries of one owner stays.
+            // As in a map, the last of two entries of one owner wins.
             managers.0.retain(|other| !other.same_owner(&entry));
             managers.0.push(entry);
         }
@@ -86,7 +84,7 @@ impl Managers {
     }
 
     /// The entries of `object`.
-    pub fn of(object: &Value) -> Result<Self, BadEntry> {
+    pub fn of(object: &Value) -> Result<Self, InvalidEntry> {
         Self::decode(&object["metadata"]["managedFields"])
     }
 
@@ -97,12 +95,12 @@ impl Managers {
         self.0.into_iter().map(Entry::encode).collect()
     }
 
-    /// There are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Some owner has two entries, as after a write through a Scale; the first goes with the next write.
+    /// Whether an owner has two entries, as after a write through a Scale; the next write drops the
+    /// first.
     pub(super) fn has_doubles(entries: &Value) -> bool {
         let untimed = |entry: &Value| entry.get("time").is_none();
         let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
@@ -111,17 +109,16 @@ impl Managers {
                 .is_ok_and(|known| known.0.len() < entries.len())
     }
 
-    /// The entries.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.0.iter()
     }
 
-    /// Takes from every owner what somebody else changed or removed.
+    /// Removes from every entry the fields that another manager changed or removed.
     pub(crate) fn give_up(&mut self, changes: &Comparison) {
         self.give_up_in(|_| true, changes);
     }
 
-    /// As [`Self::give_up`], of those who wrote in some versions. True if they lost anything.
+    /// As [`Self::give_up`], for entries of the selected versions. True if they lost anything.
     pub(crate) fn give_up_in(
         &mut self,
         version: impl Fn(&str) -> bool,
@@ -140,19 +137,19 @@ impl Managers {
         lost
     }
 
-    /// Every path somebody owns.
+    /// Every owned path.
     pub fn all(&self) -> FieldSet {
         let sets = self.0.iter().map(|entry| entry.fields.clone());
         sets.fold(FieldSet::default(), FieldSet::union)
     }
 
-    /// Takes the entry of the same owner out.
+    /// Removes the entry of the same owner.
     pub(crate) fn take(&mut self, owner: &Entry) -> Option<Entry> {
         let at = self.0.iter().position(|entry| entry.same_owner(owner))?;
         Some(self.0.remove(at))
     }
 
-    /// Adds an entry, joining it with one of the same owner.
+    /// Adds an entry, merging it with one of the same owner.
     pub(crate) fn join(&mut self, mut entry: Entry) -> &Entry {
         if let Some(previous) = self.take(&entry) {
             entry.fields = entry.fields.union(previous.fields);
@@ -160,22 +157,22 @@ impl Managers {
         self.0.push_mut(entry)
     }
 
-    /// Forgets managers that own nothing.
+    /// Removes entries without fields.
     pub(crate) fn drop_empty(&mut self) {
         self.0.retain(|entry| !entry.fields.is_empty());
     }
 
-    /// Joins the oldest Update entries of one version into one, until there are few enough.
+    /// Merges the oldest Update entries of one version into one, until there are few enough.
     pub(crate) fn cap(&mut self) {
         let mut count = self.updaters().count();
-        if count <= MOST_UPDATERS {
+        if count <= MAX_UPDATE_ENTRIES {
             return;
         }
         let mut oldest: Vec<Entry> = self.updaters().cloned().collect();
         oldest.sort_by(|a, b| a.order().cmp(&b.order()));
         let mut first: Vec<Entry> = Vec::new();
         for entry in oldest {
-            if count <= MOST_UPDATERS {
+            if count <= MAX_UPDATE_ENTRIES {
                 return;
             }
             let Some(at) = first
@@ -200,7 +197,7 @@ impl Managers {
     }
 
     fn updaters(&self) -> impl Iterator<Item = &Entry> {
-        let update = |entry: &&Entry| entry.operation == Operation::Update;
+        let update = |entry: &&Entry| entry.operation == ManagerOperation::Update;
         self.0.iter().filter(update)
     }
 }
@@ -212,8 +209,8 @@ impl FromIterator<Entry> for Managers {
 }
 
 impl Entry {
-    /// The entry of whoever writes with this stamp.
-    pub(crate) fn by(stamp: &Stamp<'_>, operation: Operation, fields: FieldSet) -> Self {
+    /// The entry for a write with this stamp.
+    pub(crate) fn by(stamp: &Stamp<'_>, operation: ManagerOperation, fields: FieldSet) -> Self {
         Self {
             manager: stamp.manager.into(),
             operation,
@@ -224,15 +221,15 @@ impl Entry {
         }
     }
 
-    /// An applier is the same whatever version it applies.
+    /// Whether two entries have the same owner. The version of an Apply entry does not count.
     pub(crate) fn same_owner(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.operation == other.operation
             && self.subresource == other.subresource
-            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+            && (self.operation == ManagerOperation::Apply || self.api_version == other.api_version)
     }
 
-    fn order(&self) -> (Operation, Option<&str>, &str, &str, &str) {
+    fn order(&self) -> (ManagerOperation, Option<&str>, &str, &str, &str) {
         (
             self.operation,
             self.time.as_deref(),
@@ -242,20 +239,20 @@ impl Entry {
         )
     }
 
-    fn decode(at: usize, entry: &Value) -> Result<Self, BadEntry> {
-        let entry = entry.as_object().ok_or(BadEntry::NotEntries)?;
+    fn decode(at: usize, entry: &Value) -> Result<Self, InvalidEntry> {
+        let entry = entry.as_object().ok_or(InvalidEntry::NotEntries)?;
         let text = |name| entry.get(name).and_then(Value::as_str).unwrap_or_default();
         let operation = match text("operation") {
-            "Apply" => Operation::Apply,
-            "Update" => Operation::Update,
-            _ => return Err(BadEntry::Operation),
+            "Apply" => ManagerOperation::Apply,
+            "Update" => ManagerOperation::Update,
+            _ => return Err(InvalidEntry::Operation),
         };
         if text("apiVersion").is_empty() {
-            return Err(BadEntry::ApiVersion);
+            return Err(InvalidEntry::ApiVersion);
         }
         let fields_type = text("fieldsType");
         if fields_type != "FieldsV1" {
-            return Err(BadEntry::FieldsType(at, fields_type.into()));
+            return Err(InvalidEntry::FieldsType(at, fields_type.into()));
         }
         let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
         Ok(Self {
@@ -264,7 +261,7 @@ impl Entry {
             api_version: text("apiVersion").into(),
             subresource: text("subresource").into(),
             time: entry.get("time").and_then(Value::as_str).map(Into::into),
-            fields: FieldSet::from_fields_v1(fields).map_err(|e| BadEntry::Fields(at, e))?,
+            fields: FieldSet::from_fields_v1(fields).map_err(|e| InvalidEntry::Fields(at, e))?,
         })
     }
 

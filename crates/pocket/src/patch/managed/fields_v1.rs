@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::{Element, FieldSet};
 
-/// Why a FieldsV1 document was not understood.
+/// Why a FieldsV1 document is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadFields {
+pub enum InvalidFieldsV1 {
     /// The key of a node is none of `.`, `f:`, `k:`, `v:` and `i:`, or what follows is malformed.
     #[error("{0:?} is not a path element")]
     Element(String),
@@ -37,25 +37,25 @@ impl FieldSet {
         node
     }
 
-    /// Reads FieldsV1. Absent fields (`null`) are an empty set.
-    pub fn from_fields_v1(value: &Value) -> Result<Self, BadFields> {
+    /// Parses FieldsV1. Absent fields (`null`) are an empty set.
+    pub fn from_fields_v1(value: &Value) -> Result<Self, InvalidFieldsV1> {
         match value {
             Value::Null => Ok(Self::default()),
             Value::Object(node) => read(node),
-            _ => Err(BadFields::Node(String::new())),
+            _ => Err(InvalidFieldsV1::Node(String::new())),
         }
     }
 }
 
-fn read(node: &Map<String, Value>) -> Result<FieldSet, BadFields> {
+fn read(node: &Map<String, Value>) -> Result<FieldSet, InvalidFieldsV1> {
     let mut set = FieldSet::default();
     for (key, value) in node {
         let Value::Object(below) = value else {
-            return Err(BadFields::Node(key.clone()));
+            return Err(InvalidFieldsV1::Node(key.clone()));
         };
         if key == "." {
-            // At the root a dot would be the whole object, which nobody owns; below it, the
-            // caller has seen it.
+            // At the root a dot would be the whole object, which has no owner; below it, the caller
+            // has handled it.
             continue;
         }
         let mut child = read(below)?;

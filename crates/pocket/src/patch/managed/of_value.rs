@@ -1,8 +1,8 @@
-//! The paths a value claims: what an applier owns when it applies it.
+//! The paths that a value claims: what an applier owns when it applies it.
 //!
-//! A struct's field is only as much as its parts, so naming it claims nothing by itself; an entry
-//! of a map and an item of a list exist because somebody put them there, so they are claimed too.
-//! An empty map or a null has no parts, and is claimed as it stands.
+//! A struct's field exists independently of its content, so naming it claims nothing by itself; an
+//! entry of a map and an item of a list exist because a client added them, so they are claimed too.
+//! An empty map or a null has no parts, and is claimed as such.
 
 use serde_json::{Map, Value};
 

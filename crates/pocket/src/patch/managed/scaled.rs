@@ -1,19 +1,19 @@
-//! Who owns the wanted number of an object, as its Scale shows it, and back.
+//! Ownership of the replicas of an object, as shown in its Scale, and back.
 //!
-//! A Scale is written like an object of its own, with managed fields of its own: the entries of
-//! the object that own the number, under the version of the Scale.
+//! A Scale is written like an object of its own, with managed fields of its own: the entries of the
+//! object that own the replicas, under the version of the Scale.
 
 use super::{Element, Entry, FieldSet, Managers};
 
-/// The version that Scales are of.
+/// The API version of Scales.
 pub const VERSION: &str = "autoscaling/v1";
 
-/// Where versions of a kind keep the number that a Scale sets: `None` of a version that nobody
-/// knows, an empty path of one that has no Scale.
-pub type Place<'a> = &'a dyn Fn(&str) -> Option<Vec<Element>>;
+/// Maps a version of the kind to the path of its replicas: `None` for an unknown version, an empty
+/// path for one without a Scale.
+pub type ReplicasPath<'a> = &'a dyn Fn(&str) -> Option<Vec<Element>>;
 
 /// The entries that a Scale of the object shows.
-pub fn shown(owners: &Managers, place: Place<'_>) -> Managers {
+pub fn shown(owners: &Managers, place: ReplicasPath<'_>) -> Managers {
     let owns = |entry: &&Entry| {
         let path = place(&entry.api_version);
         path.is_some_and(|path| !path.is_empty() && entry.fields.contains(&path))
@@ -28,13 +28,13 @@ pub fn shown(owners: &Managers, place: Place<'_>) -> Managers {
 
 /// The entries of the object after its Scale was written through `api_version`.
 ///
-/// An Update entry is known by its version, which is another on the Scale: it loses the number
+/// An Update entry is identified by its version, which differs on the Scale: it loses the replicas
 /// and comes back as an entry of its own, without a time.
 pub fn carried_back(
     owners: &Managers,
     mut scaled: Managers,
     api_version: &str,
-    place: Place<'_>,
+    place: ReplicasPath<'_>,
 ) -> Managers {
     let mut kept = Vec::new();
     for entry in owners.iter() {
@@ -89,7 +89,7 @@ mod tests {
         Managers::decode(&json!(entries)).unwrap()
     }
 
-    fn told(managers: Managers) -> Vec<String> {
+    fn described(managers: Managers) -> Vec<String> {
         let entries = managers.encode();
         let told = entries.as_array().unwrap().iter().map(|entry| {
             let text = |name: &str| entry[name].as_str().unwrap_or("-").to_owned();
@@ -118,7 +118,7 @@ mod tests {
             ),
         ]);
         let expected = format!("maker Update autoscaling/v1 - 2026-01-01T00:00:00Z {NUMBER}");
-        assert_eq!(told(shown(&owners, &place)), [expected]);
+        assert_eq!(described(shown(&owners, &place)), [expected]);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         let owners = managers(&[entry("maker", "Update", "", &fields)]);
         let scaled = shown(&owners, &place);
         assert_eq!(
-            told(carried_back(&owners, scaled, "apps/v1", &place)),
+            described(carried_back(&owners, scaled, "apps/v1", &place)),
             [
                 format!("maker Update apps/v1 - - {NUMBER}"),
                 r#"maker Update apps/v1 - 2026-01-01T00:00:00Z {"f:spec":{"f:paused":{}}}"#
@@ -142,14 +142,17 @@ mod tests {
         let owners = managers(&[entry("applier", "Apply", "", &fields)]);
         let kept = carried_back(&owners, shown(&owners, &place), "apps/v1", &place);
         let applier = format!("applier Apply apps/v1 - 2026-01-01T00:00:00Z {NUMBER}");
-        assert_eq!(told(kept), [applier]);
+        assert_eq!(described(kept), [applier]);
         let taken = managers(&[entry("ci", "Update", "scale", &fields)]);
         let taken = carried_back(&owners, taken, "apps/v1", &place);
-        assert_eq!(told(taken), [format!("ci Update apps/v1 scale - {NUMBER}")]);
+        assert_eq!(
+            described(taken),
+            [format!("ci Update apps/v1 scale - {NUMBER}")]
+        );
     }
 
     #[test]
-    fn entries_of_versions_that_nobody_knows_go() {
+    fn entries_of_unknown_versions_are_dropped() {
         let mut old = entry("maker", "Update", "", &json!({"f:spec": {"f:paused": {}}}));
         old["apiVersion"] = "apps/v0".into();
         let owners = managers(&[old]);

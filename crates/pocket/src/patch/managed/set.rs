@@ -15,7 +15,7 @@ pub struct FieldSet {
 }
 
 impl FieldSet {
-    /// The set whose only member is the place itself.
+    /// The set whose only member is the node itself.
     pub fn leaf() -> Self {
         Self {
             owned: true,
@@ -23,17 +23,16 @@ impl FieldSet {
         }
     }
 
-    /// No path is in the set.
     pub fn is_empty(&self) -> bool {
         !self.owned && self.children.is_empty()
     }
 
-    /// The place itself is a member.
+    /// Whether the node itself is a member.
     pub fn is_owned(&self) -> bool {
         self.owned
     }
 
-    /// Makes the place itself a member.
+    /// Makes the node itself a member.
     pub fn own(&mut self) {
         self.owned = true;
     }
@@ -72,19 +71,19 @@ impl FieldSet {
         (other.owned || !self.owned) && self.children.iter().all(below)
     }
 
-    /// What the set says below `element`.
+    /// The subset below `element`.
     pub fn child(&self, element: &Element) -> Option<&Self> {
         let at = self.position(element).ok()?;
         Some(&self.children[at].1)
     }
 
-    /// What the set says below the field `name`.
+    /// The subset below the field `name`.
     pub fn field(&self, name: &str) -> Option<&Self> {
         let at = self.field_position(name)?;
         Some(&self.children[at].1)
     }
 
-    /// The elements below this place, in order.
+    /// The children of this node, in order.
     pub fn children(&self) -> impl Iterator<Item = (&Element, &Self)> {
         self.children
             .iter()
@@ -95,20 +94,20 @@ impl FieldSet {
         self.children.into_iter()
     }
 
-    /// Takes out everything at and below the field `name`.
+    /// Removes everything at and below the field `name`.
     pub fn take_field(&mut self, name: &str) -> Option<Self> {
         let at = self.field_position(name)?;
         Some(self.children.remove(at).1)
     }
 
-    /// Adds a child without looking where it belongs; [`Self::sort`] must follow.
+    /// Appends a child out of order; [`Self::sort`] must follow.
     pub(in crate::patch) fn push(&mut self, element: Element, child: Self) {
         if !child.is_empty() {
             self.children.push((element, child));
         }
     }
 
-    /// Brings pushed children into order, joining those with the same element.
+    /// Sorts appended children, merging those with the same element.
     pub(in crate::patch) fn sort(&mut self) {
         if self.children.is_sorted_by(|(a, _), (b, _)| a < b) {
             return;
@@ -126,7 +125,6 @@ impl FieldSet {
         self.children = joined;
     }
 
-    /// What is in either set.
     #[must_use]
     pub fn union(mut self, other: Self) -> Self {
         if self.is_empty() {
@@ -141,13 +139,12 @@ impl FieldSet {
         self
     }
 
-    /// What is here and not in `other`.
     #[must_use]
     pub fn difference(self, other: &Self) -> Self {
         self.subtract(other, false)
     }
 
-    /// What is here and neither in `other` nor below a member of it.
+    /// The difference, which also excludes everything below the members of `other`.
     #[must_use]
     pub fn recursive_difference(self, other: &Self) -> Self {
         self.subtract(other, true)
@@ -169,7 +166,6 @@ impl FieldSet {
         self
     }
 
-    /// What is in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self {
@@ -197,7 +193,7 @@ impl FieldSet {
         }
     }
 
-    /// Calls `visit` with the path of every member: those of a place before those below them.
+    /// Calls `visit` with the path of every member, parents before children.
     pub fn for_each<'a>(&'a self, visit: &mut impl FnMut(&[&'a Element])) {
         if self.owned {
             visit(&[]);

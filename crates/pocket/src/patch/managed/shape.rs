@@ -1,6 +1,6 @@
-//! How server-side apply divides a value: what is one value, and what has parts of its own.
+//! How server-side apply divides a value: which values are atomic, and which have parts.
 //!
-//! Where no schema says anything, the structure is deduced: maps have parts, lists are one value.
+//! Without a schema the structure is deduced: maps have parts, lists are atomic.
 
 use std::sync::LazyLock;
 
@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 use super::Element;
 use crate::schema::{ListType, Schema, Type};
 
-/// What a value is made of.
+/// The structure of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape<'s> {
-    /// One value: a scalar, an atomic list or map, or null.
+    /// Atomic: a scalar, an atomic list or map, or null.
     Leaf,
     /// A struct or a map.
     Fields,
     /// A list whose items are their own keys.
     Set,
-    /// A list whose items are told apart by these properties.
+    /// A list whose items are identified by these properties.
     Keyed(&'s [Box<str>]),
 }
 
-/// The shape of `value`, which stands where `schema` describes it.
+/// The shape of `value`, which `schema` describes.
 pub(crate) fn shape<'s>(schema: Option<Schema<'s>>, value: &Value) -> Shape<'s> {
     let node = schema.map(Schema::node);
     match (value, node) {
@@ -73,7 +73,7 @@ pub(crate) fn element(
     }
 }
 
-/// Like [`element`], but an item that has none is known by its position.
+/// Like [`element`], but an item without one is identified by its position.
 pub(crate) fn element_or_index(
     shape: Shape<'_>,
     items: Option<Schema<'_>>,
@@ -83,18 +83,18 @@ pub(crate) fn element_or_index(
     element(shape, items, item).unwrap_or_else(|_| Element::index(at))
 }
 
-/// Why an item of a list cannot be told apart from the others.
+/// Why an item of a list has no identity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unkeyed {
     /// Items of a keyed list are objects.
     #[error("associative list with keys may not have non-map elements")]
     NotAnObject,
-    /// Not one of the keys is there, and none has a default.
+    /// All keys are absent, and none has a default.
     #[error(
         "associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)"
     )]
     NoKey(String),
-    /// There is no item where one should be.
+    /// The item is null.
     #[error("associative list with keys may not have a null element")]
     NoObject,
     /// A set has no null.
@@ -133,7 +133,7 @@ static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::from(""));
 static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
 
 /// The default of a key. Published built-in schemas leave defaults out: the protocol of a port has
-/// one, and what is required is never absent, only zero.
+/// one, and a required key is never absent, only zero.
 fn default_of<'s>(items: Option<Schema<'s>>, key: &str) -> Option<&'s Value> {
     let property = items?.property(key)?;
     let node = property.node();

@@ -27,7 +27,7 @@ fn stamp(manager: &'static str, time: &'static str) -> Stamp<'static> {
         api_version: "v1",
         subresource: None,
         time,
-        scope: Scope::Main { has_status: true },
+        scope: EndpointScope::Main { has_status: true },
     }
 }
 
@@ -42,7 +42,7 @@ fn owned(object: &Value, manager: &str) -> Value {
     entry.map_or(Value::Null, |entry| entry["fieldsV1"].clone())
 }
 
-/// What the defaults leave of a small deployment.
+/// A small deployment after defaulting.
 fn deployment() -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -219,7 +219,7 @@ fn the_main_resource_never_owns_status_and_the_status_nothing_else() {
     new["spec"]["replicas"] = json!(9);
     let status = Stamp {
         subresource: Some("status"),
-        scope: Scope::Status,
+        scope: EndpointScope::Status,
         manager: "controller",
         ..main
     };
@@ -239,7 +239,7 @@ fn a_built_in_object_always_has_its_status_and_a_custom_one_does_not() {
     let status = Stamp {
         api_version: "apps/v1",
         subresource: Some("status"),
-        scope: Scope::Status,
+        scope: EndpointScope::Status,
         ..stamp("controller", "2026-01-02T00:00:00Z")
     };
     let mut custom = Schemas::default();

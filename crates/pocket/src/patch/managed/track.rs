@@ -1,13 +1,13 @@
-//! Ownership after a create, an update or a patch.
+//! Field ownership after a create, an update or a patch.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::{Comparison, Element, Entry, FieldSet, Managers, Operation, compare};
+use super::{Comparison, Element, Entry, FieldSet, ManagerOperation, Managers, compare};
 use crate::schema::Schema;
 
-/// Who writes, when, and through what.
+/// The author, time and endpoint of a write.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp<'a> {
     /// The field manager.
@@ -16,32 +16,29 @@ pub struct Stamp<'a> {
     pub api_version: &'a str,
     /// The subresource written through.
     pub subresource: Option<&'a str>,
-    /// Now, RFC 3339 in UTC with whole seconds; empty if no time is booked.
+    /// Now, RFC 3339 in UTC with whole seconds; empty if no time is recorded.
     pub time: &'a str,
     /// Which fields the endpoint may own.
-    pub scope: Scope,
+    pub scope: EndpointScope,
 }
 
-/// Which fields an endpoint may own. What it would reset anyway, nobody owns through it.
+/// The fields that an endpoint may own. Fields that it would reset anyway are not owned through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum EndpointScope {
     /// The resource itself: all but the status, if that is written through its own endpoint.
-    Main {
-        /// There is a status subresource.
-        has_status: bool,
-    },
+    Main { has_status: bool },
     /// The status subresource: the status alone.
     Status,
-    /// The status subresource of a kind whose metadata may be changed through it too, but for some
-    /// of its fields.
+    /// The status subresource of a kind whose metadata may be changed through it too, except for
+    /// some fields.
     StatusAndMetadata(&'static [&'static str]),
-    /// The scale subresource: the wanted number.
+    /// The scale subresource: the replicas.
     Scale,
     /// Any other subresource: whatever it changes.
     Other,
 }
 
-impl Scope {
+impl EndpointScope {
     pub(crate) fn keep(self, mut set: FieldSet) -> FieldSet {
         match self {
             Self::Main { has_status: true } => {
@@ -93,31 +90,30 @@ static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     set
 });
 
-/// The paths nobody owns: what identifies the object, and what the server alone writes.
+/// The paths without owners: what identifies the object, and what only the server writes.
 pub(crate) fn untracked() -> &'static FieldSet {
     &UNTRACKED
 }
 
-/// Brings `metadata.managedFields` of `new` up to date after a create (`live` is `None`), an
-/// update or a patch that is not an apply.
+/// Updates `metadata.managedFields` of `new` after a create (`live` is `None`), an update or a
+/// patch that is not an apply.
 ///
-/// What `new` carries in `managedFields` is what the request said. On the resource itself a valid
-/// list replaces the stored one, and `[]` or `[{}]` resets it: from then on nothing is tracked
-/// until somebody applies. Absent or malformed entries are ignored in favour of the stored ones,
-/// so that a client that does not know the field cannot damage it. A subresource's request has no
-/// say.
+/// The entries in `new` are those of the request. On the resource itself a valid list replaces the
+/// stored one, and `[]` or `[{}]` resets it: from then on nothing is tracked until the next apply.
+/// Absent or invalid entries are ignored in favour of the stored ones, so that a client that does
+/// not know the field cannot damage it. The entries in a subresource's request are ignored.
 pub fn track_update(schema: Schema<'_>, live: Option<&Value>, new: &mut Value, stamp: &Stamp<'_>) {
     let requested = take_managed_fields(new);
     let stored = live.map_or(&Value::Null, |live| &live["metadata"]["managedFields"]);
     let changes = changes(schema, live, new, stamp.scope);
     let managers = match known(requested, stored, stamp) {
-        Known::Stored(echo)
+        KnownEntries::Stored(echo)
             if changes.is_empty() && live.is_some() && !Managers::has_doubles(stored) =>
         {
             return put_managed_fields(new, echo.unwrap_or_else(|| stored.clone()));
         }
-        Known::Stored(_) => Managers::decode(stored).unwrap_or_default(),
-        Known::Requested(managers) => managers,
+        KnownEntries::Stored(_) => Managers::decode(stored).unwrap_or_default(),
+        KnownEntries::Requested(managers) => managers,
     };
     if live.is_some() && managers.is_empty() {
         return;
@@ -125,31 +121,36 @@ pub fn track_update(schema: Schema<'_>, live: Option<&Value>, new: &mut Value, s
     put_managed_fields(new, record(managers, changes, stamp).encode());
 }
 
-fn changes(schema: Schema<'_>, live: Option<&Value>, new: &Value, scope: Scope) -> Comparison {
+fn changes(
+    schema: Schema<'_>,
+    live: Option<&Value>,
+    new: &Value,
+    scope: EndpointScope,
+) -> Comparison {
     compare(schema, live, new).map(|set| scope.keep(set.difference(untracked())))
 }
 
-/// Where the entries an update starts from are.
-enum Known {
-    /// As stored; with the request's own copy, if it sent the same back.
+/// The entries that an update starts from.
+enum KnownEntries {
+    /// The stored ones; with the request's own copy, if it sent the same back.
     Stored(Option<Value>),
     Requested(Managers),
 }
 
-fn known(requested: Option<Value>, stored: &Value, stamp: &Stamp<'_>) -> Known {
+fn known(requested: Option<Value>, stored: &Value, stamp: &Stamp<'_>) -> KnownEntries {
     let Some(requested) = requested else {
-        return Known::Stored(None);
+        return KnownEntries::Stored(None);
     };
     if requested == *stored {
-        return Known::Stored(Some(requested));
+        return KnownEntries::Stored(Some(requested));
     }
     if stamp.subresource.is_some() {
-        return Known::Stored(None);
+        return KnownEntries::Stored(None);
     }
     if is_reset(&requested) {
-        return Known::Requested(Managers::default());
+        return KnownEntries::Requested(Managers::default());
     }
-    Managers::decode(&requested).map_or(Known::Stored(None), Known::Requested)
+    Managers::decode(&requested).map_or(KnownEntries::Stored(None), KnownEntries::Requested)
 }
 
 fn is_reset(requested: &Value) -> bool {
@@ -164,18 +165,19 @@ fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Man
     managers.give_up(&changes);
     let taken = changes.modified.union(changes.added);
     if !taken.is_empty() {
-        managers.join(Entry::by(stamp, Operation::Update, taken));
+        managers.join(Entry::by(stamp, ManagerOperation::Update, taken));
     }
     managers.drop_empty();
     managers.cap();
     managers
 }
 
-/// Takes the stored `managedFields` back if nothing but their times would change, so that a write
-/// that changes nothing leaves the object byte for byte as it was. Entries are in the order of
-/// their times, to the second: a write that moves one is a change, as on the reference.
+/// Restores the stored `managedFields` if nothing but their times would change, so that a write
+/// that changes nothing leaves the object byte for byte as it was. Entries are ordered by their
+/// times, to the second: a write that moves one is a change, as in kube-apiserver.
 ///
-/// For callers of apply, who change the object afterwards: only they see whether it is the same.
+/// For callers of apply, who change the object afterwards: only they can tell whether it is
+/// unchanged.
 pub fn keep_times(live: &Value, new: &mut Value) {
     if same_but_times(live, new) {
         put_managed_fields(new, live["metadata"]["managedFields"].clone());
@@ -187,7 +189,7 @@ fn same_but_times(live: &Value, new: &Value) -> bool {
     same_but_entries(live, new) && same_entries(a, b)
 }
 
-/// The objects differ in their managed fields at most.
+/// Whether the objects differ in their managed fields at most.
 pub(crate) fn same_but_entries(live: &Value, new: &Value) -> bool {
     let fields = |a: &Value, b: &Value, without| match (a.as_object(), b.as_object()) {
         (Some(a), Some(b)) => same_without(without, a, b),
@@ -196,7 +198,8 @@ pub(crate) fn same_but_entries(live: &Value, new: &Value) -> bool {
     fields(live, new, "metadata") && fields(&live["metadata"], &new["metadata"], "managedFields")
 }
 
-/// A new time may have moved an entry, and an order is something to be stored.
+/// Whether entries differ in nothing but times. A new time may have moved an entry, and the order
+/// is stored.
 fn same_entries(live: &Value, new: &Value) -> bool {
     let (Some(a), Some(b)) = (live.as_array(), new.as_array()) else {
         return live == new;

@@ -1,13 +1,13 @@
-//! The parts a built-in object has before anybody set them.
+//! The parts of a built-in object that exist before any client set them.
 //!
-//! A Kubernetes server holds a built-in object as a struct whose inner structs are there from the
-//! start (`spec`, `template`, `strategy`) unless they are optional. Those are never new, so their
-//! writer does not own them as such: `f:spec: {"f:replicas"}` has no `.`, while
-//! `f:rollingUpdate`, which is optional, has one. A custom object starts from nothing.
+//! kube-apiserver holds a built-in object as a struct whose inner structs exist from the start
+//! (`spec`, `template`, `strategy`) unless they are optional. Those are never new, so their writer
+//! does not own them as such: `f:spec: {"f:replicas"}` has no `.`, while `f:rollingUpdate`, which
+//! is optional, has one. A custom object starts empty.
 
 use crate::schema::{Schema, Type, Zero, conform::is_struct};
 
-/// Whether the field `name` is there wherever a struct of type `schema` is.
+/// Whether the field `name` exists in every struct of type `schema`.
 pub(super) fn has(schema: Option<Schema<'_>>, name: &str) -> bool {
     let Some(schema) = schema.filter(|schema| schema.is_builtin()) else {
         return false;

@@ -1,10 +1,10 @@
-//! The directives of a patch: what is in it besides fields.
+//! The directives of a patch.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::Fields;
+use super::JsonMap;
 use crate::{
     schema::go,
     status::{ApiError, Result},
@@ -16,17 +16,17 @@ const DELETE: &str = "$deleteFromPrimitiveList";
 const ORDER: &str = "$setElementOrder";
 const BAD_RETAIN: &str = "invalid patch format of retainKeys";
 
-/// What `$patch` asks for.
+/// The value of `$patch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum PatchDirective {
     Merge,
     Replace,
     Delete,
 }
 
-impl Mark {
-    /// Takes `$patch` out of the map; absent, it is a merge, which nobody may ask for.
-    pub(super) fn take(patch: &mut Fields) -> Result<Self> {
+impl PatchDirective {
+    /// Removes `$patch` from the map; absent, it is a merge, which may not be given explicitly.
+    pub(super) fn take(patch: &mut JsonMap) -> Result<Self> {
         let mark = match patch.get(PATCH).map(Value::as_str) {
             None => Self::Merge,
             Some(Some("replace")) => Self::Replace,
@@ -44,7 +44,7 @@ impl Mark {
     }
 }
 
-/// What was given in place of a word, as the reference shows it.
+/// The given value in place of a word, as kube-apiserver shows it.
 fn word(given: &Value) -> String {
     match given {
         Value::Number(number) => format!("%!s(int64={number})"),
@@ -59,15 +59,15 @@ fn word(given: &Value) -> String {
 pub(super) struct Directives {
     /// The keys of the live map that stay, if only some do.
     pub(super) retain: Option<HashSet<String>>,
-    /// Scalars that leave the list of this name.
+    /// Scalars to remove from the list of this name.
     pub(super) delete: Vec<(String, Vec<Value>)>,
     /// The order of the list of this name.
     pub(super) order: Vec<(String, Vec<Value>)>,
 }
 
 impl Directives {
-    /// Takes them out of the map, which then has fields alone.
-    pub(super) fn take(patch: &mut Fields) -> Result<Self> {
+    /// Removes the directives from the map, which then has only fields.
+    pub(super) fn take(patch: &mut JsonMap) -> Result<Self> {
         let mut found = Self::default();
         if !patch.keys().any(|key| key.starts_with('$')) {
             return Ok(found);
@@ -78,7 +78,7 @@ impl Directives {
             if name == RETAIN {
                 found.retain = Some(retained(value)?);
             } else if let Some(field) = name.strip_prefix(DELETE) {
-                // What names no list or brings none deletes nothing.
+                // A directive without a field name or a list deletes nothing.
                 if let (Some(field), Value::Array(items)) = (field.strip_prefix('/'), value) {
                     found.delete.push((field.to_owned(), items));
                 }
@@ -94,7 +94,7 @@ fn is_directive(key: &str) -> bool {
     key == PATCH || key == RETAIN || key.starts_with(DELETE) || key.starts_with(ORDER)
 }
 
-/// Whether a map says which keys stay, and nothing else of how it is merged.
+/// Whether a map has `$retainKeys`, and no other directive.
 pub(super) fn retains(patch: &Value) -> bool {
     patch.get(RETAIN).is_some() && patch.get(PATCH).is_none()
 }
@@ -130,9 +130,9 @@ pub(super) fn not_a_list(value: &Value) -> ApiError {
     ))
 }
 
-/// Drops the keys of `live` that are not kept. Every field the patch sets must be kept, or the
-/// patch contradicts itself.
-pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) -> Result<()> {
+/// Drops the keys of `live` that are not retained. Every field the patch sets must be retained, or
+/// the patch contradicts itself.
+pub(super) fn retain(live: &mut JsonMap, patch: &JsonMap, kept: &HashSet<String>) -> Result<()> {
     let mut set = patch.iter().filter(|(_, value)| !value.is_null());
     if set.any(|(key, _)| !kept.contains(key)) {
         return Err(ApiError::bad_request(BAD_RETAIN));
@@ -141,9 +141,9 @@ pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) 
     Ok(())
 }
 
-/// The value that a patch means where nothing is live: no nulls in maps, and nothing that is marked
-/// by a `$patch`, whatever it asks for. None if the value itself is marked. Other directives are
-/// fields like any other here, as the reference has it.
+/// The value of a patch where there is no live value: without nulls in maps, and without anything
+/// that has a `$patch`, whatever its value. `None` if the value itself has one. Other directives
+/// are ordinary fields here, as in kube-apiserver.
 pub(super) fn plain(patch: Value) -> Option<Value> {
     match patch {
         Value::Object(map) if map.get(PATCH).is_some_and(|word| !word.is_null()) => None,
@@ -153,8 +153,8 @@ pub(super) fn plain(patch: Value) -> Option<Value> {
     }
 }
 
-/// As [`plain`], for a map whose `$patch` was already looked at.
-pub(super) fn plain_map(map: Fields) -> Fields {
+/// As [`plain`], for a map whose `$patch` was handled already.
+pub(super) fn plain_map(map: JsonMap) -> JsonMap {
     let mut fields = Map::new();
     for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
         if let Some(value) = plain(value) {
@@ -169,18 +169,20 @@ fn plain_list(items: Vec<Value>) -> Vec<Value> {
     items.into_iter().filter_map(plain).collect()
 }
 
-/// A value in an error message, cut so that a hostile patch does not fill the answer.
+/// A value in an error message, truncated so that a hostile patch does not fill the response.
 pub(super) fn shown(value: &Value) -> String {
-    const MOST: usize = 16 * 1024;
+    const MAX_SHOWN_BYTES: usize = 16 * 1024;
     let mut text = go::plain(value);
-    if text.len() > MOST {
-        let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));
+    if text.len() > MAX_SHOWN_BYTES {
+        let end = (0..=MAX_SHOWN_BYTES)
+            .rev()
+            .find(|&i| text.is_char_boundary(i));
         text.truncate(end.unwrap_or_default());
         text.push_str("...");
     }
     text
 }
 
-pub(super) fn shown_map(map: &Fields) -> String {
+pub(super) fn shown_map(map: &JsonMap) -> String {
     shown(&Value::Object(map.clone()))
 }

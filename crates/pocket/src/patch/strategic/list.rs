@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::{
-    Fields, ListRule,
-    directive::{Mark, plain_map, shown, shown_map},
+    JsonMap, ListRule,
+    directive::{PatchDirective, plain_map, shown, shown_map},
     list_rule, merge_map, order,
 };
 use crate::{
@@ -21,7 +21,7 @@ pub(super) fn merge(
     patch: Vec<Value>,
 ) -> Result<Vec<Value>> {
     match list_rule(schema) {
-        // It is taken as it is: in it, a directive is a field that nobody knows.
+        // The list is taken as it is: directives in it are ordinary fields.
         ListRule::Replace => Ok(patch),
         ListRule::Set => {
             check_elements(&live, &patch, false)?;
@@ -34,7 +34,7 @@ pub(super) fn merge(
     }
 }
 
-/// Elements of a merged list are all maps or all scalars of one type.
+/// Checks that the elements of a merged list are all maps or all scalars of one type.
 fn check_elements(live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
     let mut all = live.iter().chain(patch);
     let first = all.clone().next().map(std::mem::discriminant);
@@ -52,7 +52,7 @@ fn check_elements(live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
     )))
 }
 
-/// What the patch names comes in the patch's order; the rest stays where it was.
+/// Merges scalars: those in the patch come in the patch's order; the rest stays in place.
 fn merge_set(live: Vec<Value>, patch: &[Value]) -> Vec<Value> {
     let before = order::Positions::of_scalars(&live);
     let mut seen = HashSet::new();
@@ -92,7 +92,7 @@ fn merge_keyed(
     Ok(order::arrange(live, &before, &wanted))
 }
 
-/// Elements that are there have their keys, or the list cannot be put in order.
+/// Checks that live elements have their merge keys; without them the list cannot be ordered.
 pub(super) fn check_keys(live: &[Value], key: &str) -> Result<()> {
     let mut maps = live.iter().filter_map(Value::as_object);
     match maps.find(|map| !map.contains_key(key)) {
@@ -101,7 +101,7 @@ pub(super) fn check_keys(live: &[Value], key: &str) -> Result<()> {
     }
 }
 
-fn plain_element((_, map): (Value, Fields)) -> Value {
+fn plain_element((_, map): (Value, JsonMap)) -> Value {
     Value::Object(plain_map(map))
 }
 
@@ -115,14 +115,14 @@ fn first_by_key(list: &[Value], key: &str) -> HashMap<Value, usize> {
     index
 }
 
-/// The elements of a patch's list, by what their `$patch` asks for.
+/// The elements of a patch's list, by their `$patch`.
 struct Elements {
     /// The patch's elements are the whole list.
     replaces: bool,
-    /// Keys of the elements that go.
+    /// Keys of the elements to delete.
     deleted: HashSet<Value>,
     /// Elements to merge or add, with their keys.
-    merged: Vec<(Value, Fields)>,
+    merged: Vec<(Value, JsonMap)>,
 }
 
 impl Elements {
@@ -140,16 +140,16 @@ impl Elements {
                 let why = "merging lists cannot yet be specified in the patch";
                 return Err(ApiError::failure(why));
             }
-            let mark = Mark::take(&mut map)?;
+            let mark = PatchDirective::take(&mut map)?;
             match (mark, map.get(key).cloned()) {
-                // The marked element is the marker and not an element.
-                (Mark::Replace, _) => found.replaces = true,
-                (Mark::Delete, Some(id)) => {
+                // An element with `$patch: replace` is only a marker.
+                (PatchDirective::Replace, _) => found.replaces = true,
+                (PatchDirective::Delete, Some(id)) => {
                     found.deleted.insert(id);
                 }
-                (Mark::Merge, Some(id)) => found.merged.push((id, map)),
-                (Mark::Merge, None) => return Err(no_merge_key(&map, key)),
-                (Mark::Delete, None) => {
+                (PatchDirective::Merge, Some(id)) => found.merged.push((id, map)),
+                (PatchDirective::Merge, None) => return Err(no_merge_key(&map, key)),
+                (PatchDirective::Delete, None) => {
                     map.insert("$patch".into(), "delete".into());
                     return Err(no_merge_key(&map, key));
                 }
@@ -159,14 +159,14 @@ impl Elements {
     }
 }
 
-fn no_merge_key(map: &Fields, key: &str) -> ApiError {
+fn no_merge_key(map: &JsonMap, key: &str) -> ApiError {
     ApiError::failure(format!(
         "map: {} does not contain declared merge key: {key}",
         shown_map(map)
     ))
 }
 
-/// Takes out of a list of scalars those that are to be deleted.
+/// Removes scalars from a list.
 pub(super) fn subtract(live: &mut Vec<Value>, gone: &[Value]) {
     let gone: HashSet<&Value> = gone.iter().collect();
     live.retain(|item| !gone.contains(item));

@@ -1,15 +1,15 @@
 //! The order of a merged list.
 //!
-//! Elements that the client spoke of come in the client's order, elements that only the server
-//! has keep their order, and the two are woven together by where their elements were before: an
-//! element of the server stays in front of what it was in front of, and behind what is new.
+//! Elements that the client listed come in the client's order, elements that only the server has
+//! keep their order, and the two are interleaved by their previous positions: an element of the
+//! server stays in front of what it was in front of, and behind what is new.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::{
-    Fields, ListRule,
+    JsonMap, ListRule,
     directive::{not_a_list, shown},
     list, list_rule,
 };
@@ -18,7 +18,7 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// Where each element stands in a list, by its key.
+/// The position of each element in a list, by its key.
 #[derive(Debug)]
 pub(super) struct Positions<'k> {
     /// The merge key; elements of a list of scalars are their own keys.
@@ -61,7 +61,7 @@ impl<'k> Positions<'k> {
         self.of.entry(id).or_insert(next);
     }
 
-    /// What an element is known by. One whose key the client wrote as null has lost it since.
+    /// The identity of an element. One whose key the client wrote as null has lost it.
     fn id<'v>(&self, item: &'v Value) -> &'v Value {
         static NULL: Value = Value::Null;
         self.key.map_or(item, |key| item.get(key).unwrap_or(&NULL))
@@ -72,7 +72,7 @@ impl<'k> Positions<'k> {
     }
 }
 
-/// Puts a merged list in order: `before` is the live list, `wanted` the client's order.
+/// Orders a merged list: `before` is the live list, `wanted` the client's order.
 pub(super) fn arrange(
     merged: Vec<Value>,
     before: &Positions<'_>,
@@ -87,7 +87,7 @@ pub(super) fn arrange(
         }
     }
     client.sort_by_key(|(rank, ..)| *rank);
-    // What is there twice comes together.
+    // Duplicates come together.
     server.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
     let mut list = Vec::with_capacity(client.len() + server.len());
     let mut server = server.into_iter().peekable();
@@ -101,7 +101,7 @@ pub(super) fn arrange(
     list
 }
 
-/// Only what was there before has a place to keep: what the client adds comes first.
+/// Only an element that existed before keeps a position: what the client adds comes first.
 fn stays_in_front(server: Option<usize>, client: Option<usize>) -> bool {
     matches!((server, client), (Some(server), Some(client)) if server < client)
 }
@@ -109,7 +109,7 @@ fn stays_in_front(server: Option<usize>, client: Option<usize>) -> bool {
 /// Merges a list whose order the patch sets with `$setElementOrder`.
 pub(super) fn merge_ordered(
     schema: Option<Schema<'_>>,
-    live: &mut Fields,
+    live: &mut JsonMap,
     name: &str,
     patch: Option<Value>,
     order: &[Value],
@@ -158,7 +158,7 @@ fn wanted<'k>(key: Option<&'k str>, order: &[Value]) -> Result<Positions<'k>> {
     Ok(Positions::of(order, key))
 }
 
-/// The elements that the patch sets must all be in the order list, in that order.
+/// Checks that the elements of the patch are all in the order list, in that order.
 fn check(key: Option<&str>, patch: &[Value], order: &[Value]) -> Result<()> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());

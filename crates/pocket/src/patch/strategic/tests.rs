@@ -113,8 +113,8 @@ fn numeric_keys_identify_elements() {
     assert_eq!(patched("core.v1.Service", live, patch), expected);
 }
 
-/// Ports may share a number and differ in protocol, which this key does not see; the first of
-/// them is meant, as on the reference server.
+/// Ports may share a number and differ in protocol, which is not part of this key; the first of
+/// them is meant, as in kube-apiserver.
 #[test]
 fn of_elements_with_one_key_the_first_is_meant() {
     let udp_and_tcp = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]);

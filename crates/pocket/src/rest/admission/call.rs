@@ -1,34 +1,34 @@
-//! One webhook asked about one write.
+//! One call of a webhook for one write.
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::matter::{Matter, place};
+use super::reviewed_write::{ReviewedWrite, place};
 use crate::{
     admission::{
-        Backend, Destination, Hook, Phase, Review,
-        answer::{self, Answer},
-        courier::Parcel,
-        endpoint, sent,
+        Backend, Destination, Phase, Review, Webhook, endpoint,
+        response::{self, AdmissionResponse},
+        sent,
+        webhook_client::WebhookRequest,
     },
-    crd::cel::Circumstances,
+    crd::cel::ConditionInput,
     kinds::{Cluster, label_selector},
     rest::{Machine, Served},
     status::{ApiError, Result},
 };
 
 impl Machine {
-    /// Shows the objects to one webhook. `None` if its conditions spare it, or if it failed and may
-    /// be passed over.
-    pub(super) async fn ask_one(
+    /// Calls one webhook. `None` if its conditions exclude the write, or if it failed and may be
+    /// ignored.
+    pub(super) async fn call_webhook(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         phase: Phase,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         version: &Served,
         (object, old): (Option<&Value>, Option<&Value>),
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Answer>> {
+    ) -> Result<Option<AdmissionResponse>> {
         let uid = self.environment.uuid();
         let request = Self::request_shown(&uid, matter, version, object.or(old));
         let shown = |object: Option<&Value>| object.map(|value| matter.shown(version, value));
@@ -36,7 +36,7 @@ impl Machine {
             shown(object).unwrap_or_default(),
             shown(old).unwrap_or_default(),
         );
-        let circumstances = Circumstances {
+        let circumstances = ConditionInput {
             request: &request,
             object: &object,
             old: &old,
@@ -49,26 +49,26 @@ impl Machine {
         }
         let review = sent(hook.version, request, object, old);
         let answer = match self
-            .consult(hook, phase, &uid, review.to_string().into())
+            .review(hook, phase, &uid, review.to_string().into())
             .await
         {
             Ok(answer) => answer,
             Err(why) if hook.ignored_when_failing => {
-                tracing::warn!(webhook = %hook.name, %why, "a webhook failed and is passed over");
+                tracing::warn!(webhook = %hook.name, %why, "a webhook failed and is ignored");
                 return Ok(None);
             }
-            Err(why) => return Err(answer::failed(&hook.name, &why)),
+            Err(why) => return Err(response::failed(&hook.name, &why)),
         };
-        tell(warnings, answer.warnings.clone());
+        add_warnings(warnings, answer.warnings.clone());
         match answer.refusal {
-            Some(status) => Err(answer::refused(&hook.name, status)),
+            Some(status) => Err(response::refused(&hook.name, status)),
             None => Ok(Some(answer)),
         }
     }
 
     fn request_shown(
         uid: &str,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         version: &Served,
         object: Option<&Value>,
     ) -> Value {
@@ -91,28 +91,32 @@ impl Machine {
         .request()
     }
 
-    /// Sends a review and reads the answer, or says why that failed.
-    async fn consult(
+    /// Sends a review and parses the response, or says why that failed.
+    async fn review(
         &self,
-        hook: &Hook,
+        hook: &Webhook,
         phase: Phase,
         uid: &str,
         review: Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<AdmissionResponse, String> {
         let failed = |why: String| format!("failed to call webhook: {why}");
-        let (url, parcel) = self.parcel(hook, review).map_err(failed)?;
+        let (url, outgoing) = self.outgoing(hook, review).map_err(failed)?;
         let posted = |why: String| failed(format!("Post \"{url}\": {why}"));
-        let parcel = parcel.map_err(posted)?;
+        let outgoing = outgoing.map_err(posted)?;
         let deadline = self.environment.clock.sleep(hook.timeout);
         let letter = tokio::select! {
-            delivered = self.courier.deliver(&parcel) => delivered.map_err(posted)?,
+            delivered = self.webhook_client.deliver(&outgoing) => delivered.map_err(posted)?,
             () = deadline => return Err(posted("context deadline exceeded".into())),
         };
-        answer::read(&letter, uid, hook.version, phase)
+        response::read(&letter, uid, hook.version, phase)
     }
 
-    /// Where a review goes: the URL as people are told of it, and what is sent or why it cannot be.
-    fn parcel(&self, hook: &Hook, body: Bytes) -> Result<(String, Result<Parcel, String>), String> {
+    /// The destination of a review: the URL for messages, and the request or why it cannot be made.
+    fn outgoing(
+        &self,
+        hook: &Webhook,
+        body: Bytes,
+    ) -> Result<(String, Result<WebhookRequest, String>), String> {
         let timeout = format!("timeout={}s", hook.timeout.as_secs());
         let (url, to, path) = match &hook.backend {
             Backend::Url(url) => {
@@ -145,13 +149,13 @@ impl Machine {
                 (url, to, path.clone())
             }
         };
-        let parcel = to.map(|to| Parcel {
+        let outgoing = to.map(|to| WebhookRequest {
             to,
             path: format!("{path}?{timeout}"),
             authorities: hook.authorities.clone(),
             body,
         });
-        Ok((url, parcel))
+        Ok((url, outgoing))
     }
 
     fn endpoint_of(
@@ -173,8 +177,8 @@ impl Machine {
     }
 }
 
-/// Adds warnings that were not given yet: an update that is tried again asks again.
-pub(super) fn tell(warnings: &mut Vec<String>, more: Vec<String>) {
+/// Adds warnings that were not given yet: a retried update calls the webhooks again.
+pub(super) fn add_warnings(warnings: &mut Vec<String>, more: Vec<String>) {
     for text in more {
         if !warnings.contains(&text) {
             warnings.push(text);
@@ -182,8 +186,8 @@ pub(super) fn tell(warnings: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-/// The refusal of a write about which a condition could not be decided.
-fn unclear(matter: &Matter<'_>, request: &Value, why: &str) -> ApiError {
+/// The refusal of a write because a condition could not be evaluated.
+fn unclear(matter: &ReviewedWrite<'_>, request: &Value, why: &str) -> ApiError {
     let resource = &matter.served.resource;
     let name = request["name"].as_str().unwrap_or_default();
     ApiError::forbidden(&resource.group, &resource.plural, name, why)

@@ -1,13 +1,13 @@
-//! The built-in plugins, in the order of the real server. ResourceQuota comes last of all and has
-//! a file of its own.
+//! The built-in plugins, in the order of kube-apiserver. ResourceQuota comes last of all and has a
+//! file of its own.
 
 use serde_json::Value;
 
-use super::{Change, service_account::named};
+use super::{AdmissionWrite, service_account::named};
 use crate::{
     admission::plugins::{limit_ranger, runtime_class},
     kinds::{Cluster, names, pod},
-    rest::{Machine, metadata, update::Part},
+    rest::{Machine, metadata, update::ObjectPart},
     status::{ApiError, Result},
 };
 
@@ -16,10 +16,10 @@ const CLAIMS: &str = "/persistentvolumeclaims";
 const INGRESSES: &str = "networking.k8s.io/ingresses";
 
 impl Machine {
-    /// Lets the plugins that may change a write do so. They see writes that are not committed yet,
-    /// so a refusal waits until these are.
-    pub(super) async fn plug(&self, change: Change<'_>, new: &mut Value) -> Result<()> {
-        if change.part != Part::Main || change.old.is_some() {
+    /// Runs the mutating plugins. They see writes that are not committed yet, so a refusal waits
+    /// until these are.
+    pub(super) async fn plug(&self, change: AdmissionWrite<'_>, new: &mut Value) -> Result<()> {
+        if change.part != ObjectPart::Main || change.old.is_some() {
             return Ok(());
         }
         let done = match &*change.served.resource.bucket {
@@ -28,7 +28,7 @@ impl Machine {
                 self.give_account(change, new).await?;
                 self.plug_pod(change, new)
             }
-            // A class that is the default is chosen before anybody is asked about the object.
+            // A default class is set before webhooks are called.
             CLAIMS | INGRESSES => match change.served.rules().admit {
                 Some(admit) => admit(new, None, self),
                 None => Ok(()),
@@ -38,7 +38,7 @@ impl Machine {
         self.after_settling(done).await
     }
 
-    fn plug_pod(&self, change: Change<'_>, new: &mut Value) -> Result<()> {
+    fn plug_pod(&self, change: AdmissionWrite<'_>, new: &mut Value) -> Result<()> {
         pod::use_priority(new, self)?;
         pod::tolerate(new);
         let class = match new["spec"]["runtimeClassName"].as_str() {
@@ -57,11 +57,11 @@ impl Machine {
             .map_err(|why| ApiError::forbidden("", "pods", named(change, new), &why))
     }
 
-    /// Lets the plugins that may only refuse do so, before validating webhooks are asked.
-    pub(super) async fn check_limits(&self, change: Change<'_>, new: &Value) -> Result<()> {
+    /// Runs the validating plugins, before validating webhooks.
+    pub(super) async fn check_limits(&self, change: AdmissionWrite<'_>, new: &Value) -> Result<()> {
         let bucket = &*change.served.resource.bucket;
         let concerned = (bucket == PODS && change.old.is_none()) || bucket == CLAIMS;
-        if change.part != Part::Main || !concerned {
+        if change.part != ObjectPart::Main || !concerned {
             return Ok(());
         }
         if bucket == PODS {
@@ -80,11 +80,12 @@ impl Machine {
         self.after_settling(checked).await
     }
 
-    fn ranges(&self, change: Change<'_>) -> Vec<Value> {
+    fn ranges(&self, change: AdmissionWrite<'_>) -> Vec<Value> {
         Cluster::list(self, "", "limitranges", &change.request.target.namespace)
     }
 
-    /// Whoever is refused because of other objects must find them when looking.
+    /// Waits for pending commits before a refusal: a client that is refused because of other
+    /// objects must find them.
     pub(super) async fn after_settling<T>(&self, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
             self.settle_all().await?;
@@ -94,7 +95,7 @@ impl Machine {
 }
 
 /// 403 for the object of a write.
-pub(super) fn refusal(change: Change<'_>, new: &Value, why: &str) -> ApiError {
+pub(super) fn refusal(change: AdmissionWrite<'_>, new: &Value, why: &str) -> ApiError {
     let resource = &change.served.resource;
     let name = metadata::text(new, "name");
     ApiError::forbidden(&resource.group, &resource.plural, name, why)

@@ -1,31 +1,36 @@
-//! ResourceQuota: the last to be asked, because what it grants is used up.
+//! ResourceQuota: the last plugin, because its grants are consumed.
 //!
-//! Writes that count against a quota take turns, one namespace at a time: each adds up what is
-//! stored, and holds its turn until it is stored itself. `status.used` says so at once;
-//! housekeeping puts it right when something goes, or when a write was not stored after all.
+//! Writes that count against a quota are serialized by namespace: each adds up what is stored, and
+//! holds its turn until it is stored itself. `status.used` is updated at once; housekeeping
+//! corrects it when an object is removed, or when a write was not stored after all.
 
 use serde_json::Value;
 
-use super::{Change, is_own, plugins::refusal};
+use super::{AdmissionWrite, is_own, plugins::refusal};
 use crate::{
     admission::plugins::{
         Amounts,
-        quota::{self, Counted},
+        quota::{self, CountedResource},
     },
     kinds::Cluster,
-    rest::{Machine, Turn, path, update::Part},
+    rest::{Machine, Turn, path, update::ObjectPart},
     status::Result,
     store::Object,
 };
 
-/// Where quotas are stored.
+/// The bucket of quotas in the store.
 pub(crate) const QUOTAS: &str = "/resourcequotas";
 
 impl Machine {
-    /// Charges a write to the quotas of its namespace. The turn must be held until it is stored.
-    pub(super) async fn charge(&self, change: Change<'_>, new: &Value) -> Result<Option<Turn>> {
+    /// Charges a write to the quotas of its namespace. The turn must be held until the write is
+    /// stored.
+    pub(super) async fn charge(
+        &self,
+        change: AdmissionWrite<'_>,
+        new: &Value,
+    ) -> Result<Option<Turn>> {
         let namespace = &*change.request.target.namespace;
-        let concerned = change.part == Part::Main
+        let concerned = change.part == ObjectPart::Main
             && change.served.resource.namespaced
             && !is_own(change.request)
             && self.view.store().count(QUOTAS) > 0;
@@ -33,13 +38,13 @@ impl Machine {
             return Ok(None);
         }
         let turn = self.turn_of(&format!("{QUOTAS}/{namespace}")).await;
-        // A quota that was changed meanwhile may grant less than it did.
+        // A quota that was changed meanwhile may grant less.
         while !self.charge_once(change, new).await? {}
         Ok(Some(turn))
     }
 
-    /// Charges a write to the quotas as they are now; false if one of them was overtaken.
-    async fn charge_once(&self, change: Change<'_>, new: &Value) -> Result<bool> {
+    /// Charges a write to the quotas as they are now; false if one of them changed meanwhile.
+    async fn charge_once(&self, change: AdmissionWrite<'_>, new: &Value) -> Result<bool> {
         let charged = self.charges(change, new);
         let charged = self.after_settling(charged).await?;
         let Some(served) = self.registry.by_bucket(QUOTAS) else {
@@ -57,14 +62,14 @@ impl Machine {
         Ok(true)
     }
 
-    /// The quotas that this write uses up some of, as they are and as they will be.
+    /// The quotas that this write consumes, before and after.
     fn charges(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         new: &Value,
     ) -> Result<Vec<(std::sync::Arc<Object>, Value)>> {
         let namespace = &change.request.target.namespace;
-        let resource = Counted {
+        let resource = CountedResource {
             group: &change.served.resource.group,
             plural: &change.served.resource.plural,
         };

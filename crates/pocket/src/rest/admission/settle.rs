@@ -1,45 +1,45 @@
-//! The last steps before the store: what depends on other objects, and who may still refuse.
+//! The last steps before the store: rules that depend on other objects, and validating admission.
 //!
-//! Some resources are written one at a time, because they hand something out. Their turn is not
-//! held while webhooks answer: what was handed out is shown to them, and taken for good in a second
-//! look when they have agreed.
+//! Writes of some resources are serialized, because they allocate something. Their turn is not held
+//! while webhooks respond: the webhooks are shown what was allocated, and it is allocated for good
+//! in a second pass when they have agreed.
 
 use serde_json::Value;
 
-use super::Change;
+use super::AdmissionWrite;
 use crate::{
     admission::Phase,
     patch::managed,
     rest::{
         Machine, Turn,
         create::admitted_first,
-        update::{Part, merge},
+        update::{ObjectPart, merge},
     },
     status::Result,
 };
 
-/// How often somebody else may be faster before the turn is held while webhooks answer.
-const ATTEMPTS: usize = 3;
+/// Attempts that may lose to a concurrent write before the turn is held while webhooks respond.
+const MAX_OPEN_ATTEMPTS: usize = 3;
 
-/// What the writer of an object holds until it is stored: its turn at the resource, and at the
-/// quotas of the namespace.
-pub(in crate::rest) struct Held {
+/// The turns that a write holds until it is stored: at the resource, and at the quotas of the
+/// namespace.
+pub(in crate::rest) struct HeldTurns {
     _turn: Option<Turn>,
     _quota: Option<Turn>,
 }
 
 impl Machine {
-    /// Brings the object into its last form and lets admission confirm it. What is returned must
-    /// be held until the object is stored.
+    /// Completes the object and runs validating admission. The returned turns must be held until
+    /// the object is stored.
     pub(in crate::rest) async fn settle(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         value: &mut Value,
         warnings: &mut Vec<String>,
-    ) -> Result<Held> {
+    ) -> Result<HeldTurns> {
         let turn = self.settle_turn(change, value, warnings).await?;
         let quota = self.charge(change, value).await?;
-        Ok(Held {
+        Ok(HeldTurns {
             _turn: turn,
             _quota: quota,
         })
@@ -47,32 +47,32 @@ impl Machine {
 
     async fn settle_turn(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         value: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Turn>> {
-        let contended = change.part == Part::Main && change.served.traits().exclusive;
-        if contended && self.asks(change, Phase::Validating) {
-            for _ in 0..ATTEMPTS {
+        let contended = change.part == ObjectPart::Main && change.served.traits().exclusive;
+        if contended && self.calls_webhooks(change, Phase::Validating) {
+            for _ in 0..MAX_OPEN_ATTEMPTS {
                 if let Some(turn) = self.settle_openly(change, value, warnings).await? {
                     return Ok(Some(turn));
                 }
             }
         }
         let turn = match change.part {
-            Part::Main => self.turn(change.served).await,
-            Part::Status | Part::Other(_) => None,
+            ObjectPart::Main => self.turn(change.served).await,
+            ObjectPart::Status | ObjectPart::Other(_) => None,
         };
         self.finish(change, value, warnings).await?;
         self.confirm(change, value, warnings).await?;
         Ok(turn)
     }
 
-    /// One try that leaves the turn to others while webhooks answer; `None` if somebody took
-    /// meanwhile what they were shown.
+    /// One attempt that releases the turn while webhooks respond; `None` if a concurrent write took
+    /// what they were shown.
     async fn settle_openly(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         value: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Turn>> {
@@ -95,22 +95,22 @@ impl Machine {
         Ok(turn)
     }
 
-    /// Decides what depends on other objects, and takes out what does not fit the version that is
-    /// stored.
+    /// Applies the rules that depend on other objects, and removes what does not fit the stored
+    /// version.
     async fn finish(
         &self,
-        change: Change<'_>,
+        change: AdmissionWrite<'_>,
         value: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
-        if change.part == Part::Main {
+        if change.part == ObjectPart::Main {
             let is_dry_run = change.request.dry_run()?;
             self.admit(change.served, value, change.old, is_dry_run)
                 .await?;
             if admitted_first(change) {
-                self.judge(change, value, warnings)?;
+                self.prepare_and_validate(change, value, warnings)?;
             }
-            // A definition that is not stored is shown before anybody has decided on its names.
+            // A dry run shows a definition before its names are accepted.
             if change.old.is_none() && is_dry_run {
                 Self::propose(change.served, value);
             } else {

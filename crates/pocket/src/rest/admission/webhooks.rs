@@ -1,4 +1,4 @@
-//! Which webhooks are asked about a write, in which order, and what becomes of their answers.
+//! Which webhooks are called for a write, in which order, and how their responses are applied.
 
 use std::sync::Arc;
 
@@ -6,37 +6,38 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
-    call::tell,
-    matter::{Face, Matter, place},
+    call::add_warnings,
+    reviewed_write::{ReviewedWrite, ShownForm, place},
 };
 use crate::{
-    admission::{Ask, Hook, Operation, Phase, Place},
+    admission::{GroupVersionResource, Operation, Phase, Webhook, WriteAttributes},
     kinds::{NAMESPACES, scale},
     patch,
     rest::{Machine, Served},
     status::{ApiError, Result},
 };
 
-/// The versions of a resource and the labels of its home: what does not change while webhooks are
-/// asked about one write.
-pub(super) struct Scene {
+/// The versions of a resource and the labels of its namespace: what does not change while webhooks
+/// are called for one write.
+pub(super) struct ReviewContext {
     pub(super) versions: Vec<Arc<Served>>,
     labels: Option<Value>,
 }
 
-impl Scene {
-    /// The version in which this webhook wants to see the object, if it wants to see it.
+impl ReviewContext {
+    /// The version in which this webhook gets the object, if it is called.
     fn version_for(
         &self,
-        hook: &Hook,
-        matter: &Matter<'_>,
+        hook: &Webhook,
+        matter: &ReviewedWrite<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Option<&Served> {
-        let places: Vec<Place<'_>> = self.versions.iter().map(|served| place(served)).collect();
+        let places: Vec<GroupVersionResource<'_>> =
+            self.versions.iter().map(|served| place(served)).collect();
         let own = object.or(old).map(|value| &value["metadata"]["labels"]);
         let is_home = matter.served.is_namespace() && matter.subresource().is_empty();
-        let index = hook.wants(&Ask {
+        let index = hook.wants(&WriteAttributes {
             operation: matter.operation,
             places: &places,
             subresource: matter.subresource(),
@@ -50,7 +51,7 @@ impl Scene {
 }
 
 impl Machine {
-    fn scene(&self, matter: &Matter<'_>) -> Scene {
+    fn scene(&self, matter: &ReviewedWrite<'_>) -> ReviewContext {
         let home = match matter.served {
             served if served.is_namespace() => &matter.request.target.name,
             _ => &matter.request.target.namespace,
@@ -59,17 +60,17 @@ impl Machine {
             let head = self.view.store().head(NAMESPACES, home)?;
             Some(head.object?.value()["metadata"]["labels"].take())
         };
-        Scene {
+        ReviewContext {
             versions: matter.versions(self),
             labels: (!home.is_empty()).then(|| labels().unwrap_or_default()),
         }
     }
 
-    /// Asks the webhooks that may change the object, one after the other. Those that want to see
-    /// what others changed after them are asked once more. True if any changed it.
-    pub(super) async fn ask_to_change(
+    /// Calls the mutating webhooks, one after the other. Those with `reinvocationPolicy: IfNeeded`
+    /// are called once more if others changed the object after them. True if any changed it.
+    pub(super) async fn call_mutating(
         &self,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         object: &mut Value,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
@@ -79,11 +80,11 @@ impl Machine {
             return Ok(false);
         }
         let scene = self.scene(matter);
-        let mut seen = vec![Seen::Never; hooks.len()];
+        let mut seen = vec![ShownState::Never; hooks.len()];
         let mut changed = false;
         for round in 0..2 {
             for (index, hook) in hooks.iter().enumerate() {
-                if round == 1 && !(hook.reinvoked && seen[index] == Seen::Before) {
+                if round == 1 && !(hook.reinvoked && seen[index] == ShownState::Before) {
                     continue;
                 }
                 let given = Some(&*object).filter(|object| !object.is_null());
@@ -91,7 +92,7 @@ impl Machine {
                     continue;
                 };
                 let answer = self
-                    .ask_one(
+                    .call_webhook(
                         hook,
                         Phase::Mutating,
                         matter,
@@ -101,14 +102,14 @@ impl Machine {
                     )
                     .await?;
                 let Some(answer) = answer else { continue };
-                seen[index] = Seen::Now;
+                seen[index] = ShownState::Now;
                 if let Some(patch) = answer.patch
                     && change(matter, version, hook, object, patch, warnings)?
                 {
                     changed = true;
                     for (other, seen) in seen.iter_mut().enumerate() {
-                        if other != index && *seen == Seen::Now {
-                            *seen = Seen::Before;
+                        if other != index && *seen == ShownState::Now {
+                            *seen = ShownState::Before;
                         }
                     }
                 }
@@ -117,10 +118,10 @@ impl Machine {
         Ok(changed)
     }
 
-    /// Asks the webhooks that may only refuse, all at once. The first in order is heard.
-    pub(super) async fn ask_to_agree(
+    /// Calls the validating webhooks, all at once. The first refusal in order counts.
+    pub(super) async fn call_validating(
         &self,
-        matter: &Matter<'_>,
+        matter: &ReviewedWrite<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
@@ -136,7 +137,7 @@ impl Machine {
             Some(async move {
                 let mut warnings = Vec::new();
                 let answer = self
-                    .ask_one(
+                    .call_webhook(
                         hook,
                         Phase::Validating,
                         matter,
@@ -150,29 +151,29 @@ impl Machine {
         });
         let mut outcome = Ok(());
         for (answer, told) in join_all(asked).await {
-            tell(warnings, told);
+            add_warnings(warnings, told);
             outcome = outcome.and(answer.map(|_| ()));
         }
         outcome
     }
 }
 
-/// Which state of the object a webhook was shown.
+/// Which state of the object a webhook has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ShownState {
     /// None yet.
     Never,
     /// One that was changed since.
     Before,
-    /// The present one, but for its own changes.
+    /// The present one, except for its own changes.
     Now,
 }
 
 /// Applies the patch of a webhook. True if it changed anything.
 fn change(
-    matter: &Matter<'_>,
+    matter: &ReviewedWrite<'_>,
     version: &Served,
-    hook: &Hook,
+    hook: &Webhook,
     object: &mut Value,
     patch: Value,
     warnings: &mut Vec<String>,
@@ -193,11 +194,11 @@ fn change(
         return Ok(false);
     }
     match matter.face {
-        Face::Plain(_) => *object = new,
-        Face::Scale(paths) => {
+        ShownForm::Plain(_) => *object = new,
+        ShownForm::Scale(paths) => {
             scale::write(object, &new, &paths);
         }
-        Face::Stored => {
+        ShownForm::Stored => {
             for field in ["kind", "apiVersion"] {
                 if new[field] != shown[field] {
                     return Err(ApiError::internal(format!(
@@ -206,7 +207,7 @@ fn change(
                     )));
                 }
             }
-            keep_bookings(&mut new, &shown, warnings);
+            keep_managed_fields(&mut new, &shown, warnings);
             version.conform(&mut new).map_err(internal)?;
             version.to_storage(&mut new);
             version.default(&mut new);
@@ -216,8 +217,8 @@ fn change(
     Ok(true)
 }
 
-/// A webhook may rewrite who owns which field, but not make nonsense of it.
-fn keep_bookings(new: &mut Value, shown: &Value, warnings: &mut Vec<String>) {
+/// Restores managedFields that a webhook made invalid; a webhook may rewrite them.
+fn keep_managed_fields(new: &mut Value, shown: &Value, warnings: &mut Vec<String>) {
     let entries = &new["metadata"]["managedFields"];
     let sound = match entries {
         Value::Null => true,

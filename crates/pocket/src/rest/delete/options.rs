@@ -10,18 +10,17 @@ use crate::{
     status::{ApiError, Problems, Result},
 };
 
-/// What becomes of the objects that a deleted object owns.
+/// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They lose their owner and stay.
+    /// They lose their owner reference and stay.
     Orphan,
-    /// They go after the owner.
+    /// They are deleted after the owner.
     Background,
-    /// They go before the owner.
+    /// They are deleted before the owner.
     Foreground,
 }
 
-/// How an object is to be deleted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
@@ -34,7 +33,7 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// The options of a request; what the body says wins over the query.
+    /// The options of a request; the body takes precedence over the query.
     pub(in crate::rest) fn of(request: &Request) -> Result<Self> {
         let empty = Value::Null;
         let body = request
@@ -64,14 +63,14 @@ impl DeleteOptions {
             uid: text(&preconditions["uid"]),
             revision: text(&preconditions["resourceVersion"]),
             propagation: propagation(request, body)?,
-            // Less than nothing is next to nothing.
+            // A negative period counts as one second.
             grace: grace.map(|seconds| if seconds < 0 { 1 } else { seconds }),
-            // A body says everything; what the query says beside it is not looked at.
+            // With a body, the query is ignored.
             dry_run: dry_run(body)? || body.is_null() && request.dry_run()?,
         })
     }
 
-    /// What is told to who deletes a job and does not say what becomes of its pods.
+    /// The warning for deleting a job without a propagation policy.
     pub(super) fn warning(&self, served: &Served) -> Option<String> {
         let unsaid = self.propagation.is_none() && served.resource.group == "batch";
         (unsaid && served.traits().orphan_by_default).then(|| {
@@ -82,7 +81,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Refuses a delete of another object, or of another state of it, than was meant.
+    /// Refuses a delete whose preconditions name another object, or another state of it.
     pub(super) fn check(&self, served: &Served, live: &Value, revision: u64) -> Result<()> {
         let name = metadata::text(live, "name");
         let uid = metadata::text(live, "uid");
@@ -117,20 +116,20 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// Sets the finalizers by which the policy is carried out.
+    /// Sets the finalizers that implement the policy.
     pub(super) fn set_finalizers(&self, served: &Served, value: &mut Value) {
         if !served.is_collected() {
             return;
         }
         let listed = metadata::finalizers(value);
-        // A namespace that is to spare nothing waits for what it owns.
+        // A namespace deleted with `orphanDependents: false` waits for its dependents.
         let waits = self.spares_nothing && served.is_namespace();
         let named = if waits {
             Some(Propagation::Foreground)
         } else {
             self.propagation
         };
-        // Who names no policy keeps the one that was named before.
+        // Without a policy, the one given before stays.
         let policy = named.unwrap_or_else(|| {
             if listed.contains(&ORPHAN) {
                 Propagation::Orphan
@@ -223,7 +222,7 @@ fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
     }
 }
 
-/// Finalizers of a namespace are a set while they are changed.
+/// Deduplicates the finalizers of a namespace when they change.
 fn keep_once(finalizers: &mut Vec<String>) {
     let mut seen = HashSet::new();
     finalizers.retain(|name| seen.insert(name.clone()));

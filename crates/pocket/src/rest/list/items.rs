@@ -1,6 +1,6 @@
-//! A list on its way to a client: its head, its items, some at a time, and its end.
+//! The body of a list: its head, its items, some at a time, and its end.
 //!
-//! A large list is never there as a whole: what is held is the objects, which the store shares, and
+//! A large list is never rendered as a whole: memory holds the objects, which the store shares, and
 //! the chunk that is being sent.
 
 use std::{sync::Arc, vec};
@@ -10,10 +10,10 @@ use futures::{Stream, stream};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Listed;
+use super::ListPage;
 use crate::{
     rest::{
-        Machine, Request, Served, Shown,
+        Machine, ObjectForm, Request, Served,
         bulk::Bulk,
         reply::{include_object, partial},
     },
@@ -22,11 +22,11 @@ use crate::{
     table::{Include, Printer},
 };
 
-/// Items are gathered into chunks of about this size, which fit into one record of TLS.
-const CHUNK: usize = 15 << 10;
+/// Approximate bytes of a chunk, which fits into one TLS record.
+const CHUNK_BYTES: usize = 15 << 10;
 
-/// How items are written.
-enum Form {
+/// The form of items.
+enum ItemForm {
     Whole,
     Metadata,
     Table {
@@ -36,15 +36,15 @@ enum Form {
     },
 }
 
-/// What is still to be sent.
+/// The part that is still to be sent.
 pub(in crate::rest) struct Items {
     bulk: Bulk,
     served: Arc<Served>,
-    form: Form,
-    /// Until it was sent.
+    form: ItemForm,
+    /// `None` once it was sent.
     head: Option<Bytes>,
     objects: vec::IntoIter<Arc<Object>>,
-    /// What comes behind the last item.
+    /// The text after the last item.
     end: &'static str,
     ended: bool,
 }
@@ -54,24 +54,26 @@ impl Items {
         machine: &Machine,
         request: &Request,
         served: &Arc<Served>,
-        listed: Listed,
+        listed: ListPage,
     ) -> Result<Self> {
         let form = match request.presentation.shown {
-            Shown::Whole => Form::Whole,
-            Shown::Metadata => Form::Metadata,
-            Shown::Table => Form::Table {
+            ObjectForm::Whole => ItemForm::Whole,
+            ObjectForm::Metadata => ItemForm::Metadata,
+            ObjectForm::Table => ItemForm::Table {
                 printer: served.printer(),
                 include: include_object(request)?,
                 now: machine.environment.clock.now(),
             },
         };
-        let always = served.is_custom() && matches!(form, Form::Whole);
+        let always = served.is_custom() && matches!(form, ItemForm::Whole);
         let metadata = listed.metadata(always);
         let (head, end) = match form {
-            // An empty list of these has no items at all.
-            Form::Metadata if listed.objects.is_empty() => (head(&form, served, metadata), "null}"),
-            // Nor has an empty table of these rows.
-            Form::Table { .. } if listed.objects.is_empty() && is_of_roles(served) => {
+            // An empty list of these has null items.
+            ItemForm::Metadata if listed.objects.is_empty() => {
+                (head(&form, served, metadata), "null}")
+            }
+            // So has an empty table of these rows.
+            ItemForm::Table { .. } if listed.objects.is_empty() && is_of_roles(served) => {
                 (head(&form, served, metadata), "null}")
             }
             _ => (head(&form, served, metadata) + "[", "]}"),
@@ -87,7 +89,7 @@ impl Items {
         })
     }
 
-    /// All of it.
+    /// The whole body.
     pub(super) fn whole(mut self) -> Bytes {
         let left = self.objects.as_slice().iter();
         let size: usize = left.map(|object| object.json().len() + 1).sum();
@@ -96,23 +98,23 @@ impl Items {
         body.freeze()
     }
 
-    /// All of it, in chunks.
+    /// The body in chunks.
     pub(super) fn into_stream(self) -> impl Stream<Item = Bytes> + Send + 'static {
         stream::unfold(self, |mut items| async move {
             if items.ended {
                 return None;
             }
-            let mut chunk = BytesMut::with_capacity(CHUNK + 1024);
+            let mut chunk = BytesMut::with_capacity(CHUNK_BYTES + 1024);
             {
                 let bulk = items.bulk.clone();
                 let _turn = bulk.turn(usize::MAX).await;
-                items.fill(&mut chunk, CHUNK);
+                items.fill(&mut chunk, CHUNK_BYTES);
             }
             Some((chunk.freeze(), items))
         })
     }
 
-    /// Writes on until `out` has `enough` bytes, or to the end.
+    /// Renders until `out` has `enough` bytes, or to the end.
     fn fill(&mut self, out: &mut BytesMut, enough: usize) {
         let mut first = false;
         if let Some(head) = self.head.take() {
@@ -134,9 +136,9 @@ impl Items {
 
     fn put(&self, object: &Object, out: &mut BytesMut) {
         let value = match &self.form {
-            Form::Whole => return self.served.put_item(object, out),
-            Form::Metadata => partial(&self.served.value(object), "PartialObjectMetadata"),
-            Form::Table {
+            ItemForm::Whole => return self.served.put_item(object, out),
+            ItemForm::Metadata => partial(&self.served.value(object), "PartialObjectMetadata"),
+            ItemForm::Table {
                 printer,
                 include,
                 now,
@@ -151,10 +153,10 @@ fn is_of_roles(served: &Served) -> bool {
         && served.resource.group == "rbac.authorization.k8s.io"
 }
 
-/// Everything up to the name of the field with the items.
-fn head(form: &Form, served: &Served, metadata: Value) -> String {
+/// Everything up to the field with the items.
+fn head(form: &ItemForm, served: &Served, metadata: Value) -> String {
     let (list, items) = match form {
-        Form::Whole => (
+        ItemForm::Whole => (
             json!({
                 "kind": served.resource.list_kind,
                 "apiVersion": served.api_version,
@@ -162,7 +164,7 @@ fn head(form: &Form, served: &Served, metadata: Value) -> String {
             }),
             "items",
         ),
-        Form::Metadata => (
+        ItemForm::Metadata => (
             json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
@@ -170,10 +172,10 @@ fn head(form: &Form, served: &Served, metadata: Value) -> String {
             }),
             "items",
         ),
-        Form::Table { printer, .. } => (printer.frame(metadata, true), "rows"),
+        ItemForm::Table { printer, .. } => (printer.frame(metadata, true), "rows"),
     };
     let mut text = list.to_string();
-    // What closes the list comes behind the items.
+    // The closing brace comes after the items.
     text.pop();
     format!("{text},\"{items}\":")
 }

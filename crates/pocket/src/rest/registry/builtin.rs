@@ -1,11 +1,11 @@
-//! The built-in kinds as they are served: the table of kinds joined with what discovery says.
+//! The built-in kinds as they are served: the table of kinds joined with discovery data.
 
 use std::sync::Arc;
 
-use super::{Resource, Served, Shape};
+use super::{Resource, SchemaSource, Served};
 use crate::{
     discovery::{self, Builtin},
-    kinds::{self, Role},
+    kinds::{self, KindRole},
     schema::{self, Schema},
 };
 
@@ -20,7 +20,7 @@ pub(super) fn all(runs_pods: bool) -> Vec<Served> {
     all
 }
 
-/// Subresources we answer. What needs a runtime is offered only with one.
+/// Whether a subresource is implemented. Those that need a pod runtime are offered only with one.
 fn is_offered(subresource: &str, runs_pods: bool) -> bool {
     match subresource {
         "status" | "scale" | "finalize" | "binding" | "eviction" | "token" => true,
@@ -31,7 +31,7 @@ fn is_offered(subresource: &str, runs_pods: bool) -> bool {
 
 fn served(facts: &Builtin) -> Option<Served> {
     let (group, version) = (facts.group.as_str(), facts.version.as_str());
-    let role = Role::of(group, &facts.resource.plural);
+    let role = KindRole::of(group, &facts.resource.plural);
     let rules = kinds::rules(group, version, &facts.resource.plural)?;
     let api_version = discovery::group_version(group, version);
     let alias = kinds::alias(group, version, &facts.resource.plural);
@@ -57,7 +57,7 @@ fn served(facts: &Builtin) -> Option<Served> {
         api_version,
         verbs: facts.resource.verbs.clone(),
         subresources: facts.resource.subresources.clone(),
-        shape: Shape::BuiltIn {
+        shape: SchemaSource::BuiltIn {
             schema,
             stored,
             alias,

@@ -1,14 +1,14 @@
-//! Custom resources: what a definition adds to the table and takes from it.
+//! Custom resources: how definitions change the table.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Registry, Resource, Served, Shape};
+use super::{Registry, Resource, SchemaSource, Served};
 use crate::{
-    crd::{Definition, Scope},
+    crd::{Definition, ResourceScope},
     discovery::{Subresource, group_version},
-    kinds::{Role, Rules, Traits, metadata},
+    kinds::{KindRole, Rules, Traits, metadata},
     store::{Change, Object},
 };
 
@@ -24,8 +24,8 @@ const VERBS: [&str; 8] = [
 ];
 
 impl Registry {
-    /// Takes in a committed change of a definition: what it defines is served once its names were
-    /// accepted, until it is gone.
+    /// Applies a committed change of a definition: the resource is served once its names were
+    /// accepted, until the definition is removed.
     ///
     /// Runs inside of the commit (see [`Store::follow`](crate::store::Store::follow)), so nothing
     /// here may use the store.
@@ -40,7 +40,7 @@ impl Registry {
         }
     }
 
-    /// Built-in kinds are served by nobody's definition: one of the same name is stored, and no more.
+    /// Whether a kind is built in: a definition of the same name is stored, but has no effect.
     fn is_built_in(&self, group: &str, plural: &str) -> bool {
         let groups = self.groups();
         let mut groups = groups.iter().filter(|((name, _), _)| name == group);
@@ -51,7 +51,7 @@ impl Registry {
         })
     }
 
-    /// Serves what `definition` defines, in place of what it defined before.
+    /// Serves the resource of `definition`, in place of its previous version.
     pub fn define(&self, definition: Definition) {
         let definition = Arc::new(definition);
         if self.is_built_in(&definition.group, &definition.names.plural) {
@@ -80,7 +80,7 @@ impl Registry {
     }
 }
 
-/// Whether the names of a definition were accepted once, so that it is served.
+/// Whether the names of a definition were accepted, so that it is served.
 pub(in crate::rest) fn is_established(definition: &Value) -> bool {
     let conditions = definition["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
@@ -105,7 +105,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
             list_kind: names.list_kind.clone(),
             short_names: names.short_names.clone(),
             categories: names.categories.clone(),
-            namespaced: definition.scope == Scope::Namespaced,
+            namespaced: definition.scope == ResourceScope::Namespaced,
             bucket: format!("{group}/{}", names.plural).into(),
             storage: group_version(group, &definition.versions[stored].name),
         }),
@@ -113,7 +113,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
         api_version: group_version(group, &version.name),
         verbs: VERBS.map(str::to_owned).to_vec(),
         subresources: subresources(definition, index),
-        shape: Shape::Custom {
+        shape: SchemaSource::Custom {
             definition: definition.clone(),
             version: index,
             stored,
@@ -129,7 +129,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
             warnings: metadata::finalizer_warnings,
             ..Rules::SHAPE_ONLY
         },
-        role: Role::Ordinary,
+        role: KindRole::Ordinary,
     }
 }
 

@@ -1,4 +1,4 @@
-//! One version of one resource, with everything the machine asks about it.
+//! One version of one resource, with everything the machine needs to know about it.
 
 mod refusals;
 mod rules;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use crate::{
     crd,
     discovery::Subresource,
-    kinds::{Alias, Role, Rules, Traits},
+    kinds::{Alias, KindRole, Rules, Traits},
     rest::Verb,
     schema::Schema,
     status::{ApiError, Result},
 };
 
-/// A resource: what all its versions have in common.
+/// The common part of a resource's versions.
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// API group, empty for the core group.
@@ -24,9 +24,7 @@ pub struct Resource {
     pub plural: String,
     /// Singular name.
     pub singular: String,
-    /// Kind.
     pub kind: String,
-    /// Kind of lists.
     pub list_kind: String,
     /// Short names for the command line.
     pub short_names: Vec<String>,
@@ -34,7 +32,7 @@ pub struct Resource {
     pub categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Where objects are stored.
+    /// The bucket in the store.
     pub bucket: Arc<str>,
     /// `apiVersion` of stored objects.
     pub storage: String,
@@ -42,8 +40,8 @@ pub struct Resource {
 
 impl Resource {
     /// Its names, as a definition has them.
-    pub fn names(&self) -> crd::Names {
-        crd::Names {
+    pub fn names(&self) -> crd::ResourceNames {
+        crd::ResourceNames {
             plural: self.plural.clone(),
             singular: self.singular.clone(),
             kind: self.kind.clone(),
@@ -54,31 +52,30 @@ impl Resource {
     }
 }
 
-/// Where the schema and the rules come from.
+/// The source of the schema and the rules.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::large_enum_variant,
     reason = "made once for each kind and shared; a box would be followed on every request"
 )]
-pub enum Shape {
+pub enum SchemaSource {
     /// From the table of kinds.
     BuiltIn {
         /// The published type of this version.
         schema: Schema<'static>,
-        /// The published type of what is stored.
+        /// The published type of the stored version.
         stored: Schema<'static>,
         /// Set where two APIs share one storage.
         alias: Option<Alias>,
     },
     /// From a definition.
     Custom {
-        /// The definition.
         definition: Arc<crd::Definition>,
-        /// Which of its versions this is.
+        /// The index of this version.
         version: usize,
-        /// Which of its versions is stored.
+        /// The index of the storage version.
         stored: usize,
-        /// Whether its schema fills anything in, so that stored objects may lack something.
+        /// Whether its schema has defaults, so that stored objects may lack fields.
         has_defaults: bool,
     },
 }
@@ -86,7 +83,6 @@ pub enum Shape {
 /// One version of one resource.
 #[derive(Debug, Clone)]
 pub struct Served {
-    /// The resource.
     pub resource: Arc<Resource>,
     /// Version name.
     pub version: String,
@@ -94,35 +90,31 @@ pub struct Served {
     pub api_version: String,
     /// Verbs of the main resource.
     pub verbs: Vec<String>,
-    /// What is below.
     pub subresources: Vec<Subresource>,
-    /// Schema, and what stands behind it.
-    pub shape: Shape,
-    /// Rules of the kind.
+    /// The source of the schema and the rules.
+    pub shape: SchemaSource,
     pub rules: Rules,
     /// What the machine does for this kind alone.
-    pub role: Role,
+    pub role: KindRole,
 }
 
 impl Served {
-    /// The rules of the kind.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// How the machine treats the kind.
     pub fn traits(&self) -> &Traits {
         &self.rules.traits
     }
 
-    /// Whether a definition made it.
+    /// Whether a custom resource definition defines it.
     pub fn is_custom(&self) -> bool {
-        matches!(self.shape, Shape::Custom { .. })
+        matches!(self.shape, SchemaSource::Custom { .. })
     }
 
-    /// Whether objects are stored under another name or in another form.
+    /// Whether objects are stored under another group or in another form.
     pub fn is_alias(&self) -> bool {
-        matches!(self.shape, Shape::BuiltIn { alias: Some(_), .. })
+        matches!(self.shape, SchemaSource::BuiltIn { alias: Some(_), .. })
     }
 
     /// Whether objects are stored in this version.
@@ -132,20 +124,19 @@ impl Served {
 
     /// Whether objects are answered and never stored.
     pub fn is_review(&self) -> bool {
-        self.role == Role::Review
+        self.role == KindRole::Review
     }
 
-    /// Whether the kind is the home of others.
     pub fn is_namespace(&self) -> bool {
-        self.role == Role::Namespace
+        self.role == KindRole::Namespace
     }
 
     /// Whether objects take part in garbage collection as owners.
     pub fn is_collected(&self) -> bool {
-        self.role != Role::Event
+        self.role != KindRole::Event
     }
 
-    /// Whether status is written through an endpoint of its own.
+    /// Whether there is a status subresource.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }
@@ -157,7 +148,7 @@ impl Served {
             .find(|subresource| subresource.name == name)
     }
 
-    /// Fields that an object of this kind always has, by pointer.
+    /// Fields that an object of this kind always has, as JSON pointers.
     pub fn blank_fields(&self) -> &'static [&'static str] {
         match self.resource.plural.as_str() {
             _ if self.is_custom() => &[],
@@ -176,9 +167,10 @@ impl Served {
         }
     }
 
-    /// Refuses a new object of a kind that is being removed.
+    /// Refuses a new object of a definition that is being removed.
     pub fn check_not_ending(&self, name: &str) -> Result<()> {
-        let ending = matches!(&self.shape, Shape::Custom { definition, .. } if definition.ending);
+        let ending =
+            matches!(&self.shape, SchemaSource::Custom { definition, .. } if definition.ending);
         if !ending {
             return Ok(());
         }
@@ -204,8 +196,8 @@ impl Served {
     /// The schema of this version.
     pub fn schema(&self) -> Schema<'_> {
         match &self.shape {
-            Shape::BuiltIn { schema, .. } => *schema,
-            Shape::Custom {
+            SchemaSource::BuiltIn { schema, .. } => *schema,
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -213,23 +205,24 @@ impl Served {
         }
     }
 
-    /// Writes empty lists as they are kept; see [`crate::schema::conform::forget_empty_lists`].
+    /// Normalizes empty lists to their stored form; see
+    /// [`crate::schema::conform::forget_empty_lists`].
     pub(crate) fn forget_empty_lists(&self, object: &mut serde_json::Value) {
-        if let Shape::BuiltIn { stored, .. } = &self.shape {
+        if let SchemaSource::BuiltIn { stored, .. } = &self.shape {
             crate::schema::conform::forget_empty_lists(*stored, object);
         }
     }
 
-    /// Whether a definition makes the kind in several versions.
+    /// Whether its definition has several versions.
     pub fn has_versions(&self) -> bool {
-        matches!(&self.shape, Shape::Custom { definition, .. } if definition.versions.len() > 1)
+        matches!(&self.shape, SchemaSource::Custom { definition, .. } if definition.versions.len() > 1)
     }
 
-    /// The schema of what is stored.
+    /// The schema of the storage version.
     pub fn storage_schema(&self) -> Schema<'_> {
         match &self.shape {
-            Shape::BuiltIn { stored, .. } => *stored,
-            Shape::Custom {
+            SchemaSource::BuiltIn { stored, .. } => *stored,
+            SchemaSource::Custom {
                 definition, stored, ..
             } => definition.versions[*stored].root(),
         }

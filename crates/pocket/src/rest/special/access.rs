@@ -1,9 +1,9 @@
-//! What somebody may do: access reviews, answered by the decision that every request meets.
+//! Access reviews, answered by the same decision as every request.
 
 use serde_json::{Value, json};
 
 use crate::{
-    access::{Attributes, What, Who},
+    access::{AccessTarget, Attributes, Requester},
     rest::{Machine, Request},
     status::{ApiError, Result},
 };
@@ -14,7 +14,7 @@ impl Machine {
         let spec = &review["spec"];
         let groups = spec["groups"].as_array().into_iter().flatten();
         let groups: Vec<String> = groups.map(|group| text(group).to_owned()).collect();
-        let who = Who {
+        let who = Requester {
             name: text(&spec["user"]),
             groups: &groups,
         };
@@ -37,7 +37,7 @@ impl Machine {
         status
     }
 
-    /// Answers a SelfSubjectRulesReview: all that the asker may do in a namespace.
+    /// Answers a SelfSubjectRulesReview: all rules of the user in a namespace.
     pub(super) fn review_rules(&self, request: &Request, review: &Value) -> Value {
         let namespace = text(&review["spec"]["namespace"]);
         let held = self.access.held(request.user.who(), namespace);
@@ -61,7 +61,7 @@ impl Machine {
     }
 }
 
-/// Refuses a question about all that one may do which does not say where.
+/// Refuses a rules review without a namespace.
 pub(super) fn check_namespace(review: &Value) -> Result<()> {
     if text(&review["spec"]["namespace"]).is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
@@ -69,20 +69,20 @@ pub(super) fn check_namespace(review: &Value) -> Result<()> {
     Ok(())
 }
 
-/// What a review asks about `who`.
-fn asked<'a>(who: Who<'a>, spec: &'a Value) -> Attributes<'a> {
+/// The attributes that a review asks about, for `who`.
+fn asked<'a>(who: Requester<'a>, spec: &'a Value) -> Attributes<'a> {
     if let Some(path) = spec.get("nonResourceAttributes") {
         return Attributes {
             who,
             verb: text(&path["verb"]),
-            what: What::Path(text(&path["path"])),
+            what: AccessTarget::Path(text(&path["path"])),
         };
     }
     let resource = &spec["resourceAttributes"];
     Attributes {
         who,
         verb: text(&resource["verb"]),
-        what: What::Resource {
+        what: AccessTarget::Resource {
             group: text(&resource["group"]),
             resource: text(&resource["resource"]),
             subresource: text(&resource["subresource"]),

@@ -1,4 +1,4 @@
-//! Who somebody is: token reviews, self reviews and tokens for service accounts.
+//! Token reviews, self reviews and token requests for service accounts.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    admission::{KindName, Operation},
+    admission::{GroupVersionKind, Operation},
     environment::rfc3339,
     identity::{Bound, Grant, Holder, Reference, check_name, check_uid},
     rest::{
         Machine, Reply, Request, Served,
-        admission::Matter,
+        admission::ReviewedWrite,
         incoming::{Origin, shape},
         metadata, path,
-        registry::{Resource, Shape, missing},
+        registry::{Resource, SchemaSource, missing},
         reply::finish,
-        update::Part,
+        update::ObjectPart,
     },
     schema,
     status::{ApiError, Result},
 };
 
-/// Fields of metadata that only the server sets, and that a question has none of.
-const SERVERS: [&str; 5] = [
+/// Fields of metadata that only the server sets, and that a review does not have.
+const SERVER_FIELDS: [&str; 5] = [
     "namespace",
     "uid",
     "creationTimestamp",
@@ -32,7 +32,7 @@ const SERVERS: [&str; 5] = [
 ];
 
 impl Machine {
-    /// Answers a TokenReview, which is in shape and booked already.
+    /// Answers a TokenReview, which is normalized and has its managed fields already.
     pub(super) fn review_token(&self, mut review: Value) -> Value {
         let token = review["spec"]["token"].as_str().unwrap_or_default();
         let mut audiences = texts(&review["spec"]["audiences"]);
@@ -45,13 +45,13 @@ impl Machine {
             }
             Err(refused) => json!({"user": {}, "error": refused.review()}),
         };
-        metadata::of(&mut review).retain(|field, _| !SERVERS.contains(&field.as_str()));
+        metadata::of(&mut review).retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
         review["status"] = status;
         review
     }
 
-    /// Answers a SelfSubjectReview, which is in shape and booked already. Nothing of what was sent
-    /// comes back.
+    /// Answers a SelfSubjectReview, which is normalized and has its managed fields already. The
+    /// reply has nothing of what was sent.
     pub(super) fn review_self(&self, request: &Request, review: &Value) -> Value {
         json!({
             "kind": review["kind"],
@@ -61,7 +61,7 @@ impl Machine {
         })
     }
 
-    /// Makes a token for a service account.
+    /// Issues a token for a service account.
     pub(super) async fn request_token(
         &self,
         request: &Request,
@@ -74,20 +74,26 @@ impl Machine {
         let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
         request.dry_run()?;
         if let Some(fields) = asked.as_object_mut() {
-            // It is the server's alone, and nobody's.
+            // Only the server sets it, and it has no owner.
             fields.remove("status");
         }
         let spec = metadata::part(&mut asked, "spec");
         spec.entry("expirationSeconds")
-            .or_insert(json!(Grant::USUAL));
-        self.book(request, &served, Part::Other("token"), None, &mut asked)?;
+            .or_insert(json!(Grant::DEFAULT_SECONDS));
+        self.record_ownership(
+            request,
+            &served,
+            ObjectPart::Other("token"),
+            None,
+            &mut asked,
+        )?;
         self.check_namespace(request, accounts).await?;
-        let kind = KindName {
+        let kind = GroupVersionKind {
             group: &served.resource.group,
             version: &served.version,
             kind: &served.resource.kind,
         };
-        let matter = Matter::action(request, accounts, Operation::Create, kind);
+        let matter = ReviewedWrite::action(request, accounts, Operation::Create, kind);
         self.change_action(&matter, &mut asked, &mut warnings)
             .await?;
         let account = self.read(request, accounts).await?;
@@ -104,7 +110,7 @@ impl Machine {
         Ok(reply.with_warnings(warnings))
     }
 
-    /// The request with the token that was asked for.
+    /// The request with the issued token.
     fn granted(
         &self,
         mut asked: Value,
@@ -129,7 +135,7 @@ impl Machine {
         Ok(asked)
     }
 
-    /// Binds a token to the object that was named for it.
+    /// Binds a token to the object named in the request.
     async fn bind_token(
         &self,
         request: &Request,
@@ -165,7 +171,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The node of a pod, which need not be there.
+    /// The node of a pod, which need not exist.
     async fn node(&self, name: &str) -> Result<Reference> {
         let found = self.view.get("/nodes", name).await?;
         let uid = found.map(|node| node.metadata().uid.to_string());
@@ -176,7 +182,7 @@ impl Machine {
     }
 }
 
-/// Refuses a question about no token.
+/// Refuses a review without a token.
 pub(super) fn check_token(review: &Value) -> Result<()> {
     let token = review["spec"]["token"].as_str().unwrap_or_default();
     if token.is_empty() {
@@ -186,7 +192,8 @@ pub(super) fn check_token(review: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Requests for tokens as a resource of their own, so that they are read and booked as others are.
+/// Token requests as a resource of their own, so that they are normalized and tracked as others
+/// are.
 fn requests(accounts: &Served) -> Result<Served> {
     let token = accounts.subresource("token").ok_or_else(missing)?;
     let (group, version, kind) = ("authentication.k8s.io", "v1", token.kind.as_str());
@@ -201,7 +208,7 @@ fn requests(accounts: &Served) -> Result<Served> {
         }),
         version: version.into(),
         api_version,
-        shape: Shape::BuiltIn {
+        shape: SchemaSource::BuiltIn {
             schema,
             stored: schema,
             alias: None,

@@ -9,18 +9,18 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    admission::{KindName, Operation},
+    admission::{GroupVersionKind, Operation},
     kinds,
     rest::{
         Machine, Reply, ReplyBody, Request, Served, Target, Verb,
-        admission::Matter,
+        admission::ReviewedWrite,
         broken,
-        create::Booking,
+        create::FieldOwnership,
         delete::DeleteOptions,
         metadata,
         own::own_request,
         registry::missing,
-        update::{ATTEMPTS, BINDING, Part, Proposal},
+        update::{BINDING, MAX_ATTEMPTS, ObjectPart, Proposal},
     },
     runtime::{self, LogOptions},
     status::{ApiError, Result},
@@ -29,13 +29,13 @@ use crate::{
 
 use super::scale::copy_preconditions;
 
-/// What webhooks are shown of a binding and of an eviction.
-const BINDING_KIND: KindName<'static> = KindName {
+/// The kinds that webhooks are shown for a binding and for an eviction.
+const BINDING_KIND: GroupVersionKind<'static> = GroupVersionKind {
     group: "",
     version: "v1",
     kind: "Binding",
 };
-const EVICTION_KIND: KindName<'static> = KindName {
+const EVICTION_KIND: GroupVersionKind<'static> = GroupVersionKind {
     group: "policy",
     version: "v1",
     kind: "Eviction",
@@ -44,17 +44,17 @@ const EVICTION_KIND: KindName<'static> = KindName {
 impl Machine {
     /// Assigns a pod to a node; a second binding is a conflict.
     pub(super) async fn bind(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        let shown = Matter::action(request, served, Operation::Create, BINDING_KIND);
+        let shown = ReviewedWrite::action(request, served, Operation::Create, BINDING_KIND);
         self.bind_as(shown, request, served).await
     }
 
-    /// As [`Self::bind`], with the pod's name in the binding alone.
+    /// As [`Self::bind`], with the pod's name only in the binding.
     pub(super) async fn bind_named(
         &self,
         request: &Request,
         served: &Arc<Served>,
     ) -> Result<Reply> {
-        let shown = Matter::action(request, served, Operation::Create, BINDING_KIND);
+        let shown = ReviewedWrite::action(request, served, Operation::Create, BINDING_KIND);
         let mut target = Target {
             plural: "pods".into(),
             ..request.target.clone()
@@ -74,7 +74,7 @@ impl Machine {
 
     async fn bind_as(
         &self,
-        shown: Matter<'_>,
+        shown: ReviewedWrite<'_>,
         request: &Request,
         served: &Arc<Served>,
     ) -> Result<Reply> {
@@ -87,7 +87,7 @@ impl Machine {
             .await?;
         let target = binding["target"]["name"].as_str().unwrap_or_default();
         if let Some(node) = kinds::Cluster::get(self, "", "nodes", "", target) {
-            kinds::tell_place(&mut binding, &node);
+            kinds::copy_topology(&mut binding, &node);
         }
         let moment = self.moment();
         let resource = &served.resource;
@@ -104,7 +104,7 @@ impl Machine {
             copy_preconditions(&mut value, &binding);
             Ok(Proposal {
                 value,
-                booking: Booking::Done,
+                ownership: FieldOwnership::Done,
             })
         };
         self.modify(request, served, BINDING, &mut warnings, change)
@@ -117,7 +117,7 @@ impl Machine {
         let mut request = request.clone();
         let mut eviction = request.payload()?.value;
         let mut warnings = Vec::new();
-        let shown = Matter::action(&request, served, Operation::Create, EVICTION_KIND);
+        let shown = ReviewedWrite::action(&request, served, Operation::Create, EVICTION_KIND);
         self.admit_action(&shown, &mut eviction, &mut warnings)
             .await?;
         if let Some(body) = request.body.as_mut() {
@@ -130,7 +130,7 @@ impl Machine {
             self.settle_all().await?;
         }
         let budget = budget?;
-        // Another pod of the same name was not judged.
+        // Another pod of the same name was not checked.
         let judged = || pod.metadata().uid.to_string();
         options.uid.get_or_insert_with(judged);
         if let Some(budget) = budget.filter(|_| !options.dry_run) {
@@ -150,14 +150,14 @@ impl Machine {
         Ok(Reply::value(StatusCode::CREATED, &success()).with_warnings(warnings))
     }
 
-    /// Takes one disruption from a budget, so that evictions in a row cannot overspend it.
+    /// Takes one disruption from a budget, so that concurrent evictions cannot overspend it.
     async fn spend(&self, mut budget: kinds::Budget) -> Result<()> {
         let bucket = budget.bucket;
         if let Some(old) = self.head_of(bucket, &budget.path) {
             let budgets = self.stored_in(bucket)?;
             let request = own_request(&budgets, Verb::Update, "", "");
             let (old, new) = (old.value(), &mut budget.object);
-            self.book(&request, &budgets, Part::Status, Some(&old), new)?;
+            self.record_ownership(&request, &budgets, ObjectPart::Status, Some(&old), new)?;
         }
         let expect = store::Expect::Revision(budget.revision);
         let put = store::Put::Object(&budget.object);
@@ -175,9 +175,10 @@ impl Machine {
         }
     }
 
-    /// Says on a pod why it goes, before it does: its controller may not count it as a failure.
+    /// Sets the disruption condition on a pod before it is deleted: its controller may then not
+    /// count it as a failure.
     async fn mark_evicted(&self, request: &Request, served: &Arc<Served>) -> Result<()> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let pod = self.read(request, served).await?;
             let marked = kinds::mark_evicted(&pod.value(), &self.moment());
             let place = request.target.path();
@@ -214,13 +215,13 @@ impl Machine {
             let lines = runtime.log(pod, options).await?;
             reply.body = ReplyBody::Stream(lines.boxed());
         } else {
-            // Nobody has printed anything.
+            // The container has not printed anything.
             reply.status = StatusCode::NO_CONTENT;
         }
         Ok(reply)
     }
 
-    /// From when on lines are wanted.
+    /// The time from which lines are requested.
     fn since(&self, request: &Request, seconds: Option<u64>) -> Result<Option<Timestamp>> {
         if let Some(seconds) = seconds {
             let now = self.environment.clock.now();

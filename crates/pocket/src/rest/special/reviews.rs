@@ -1,7 +1,7 @@
-//! What is answered and never stored: reviews of who somebody is and what they may do.
+//! Kinds that are answered and never stored: token reviews and access reviews.
 //!
-//! A review is shaped, booked and checked like an object that is created, and then answered: what
-//! comes back is the review with its status filled in.
+//! A review is normalized, tracked and validated like an object that is created, and then answered:
+//! the reply is the review with its status filled in.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    admission::{KindName, Operation},
+    admission::{GroupVersionKind, Operation},
     rest::{
         Machine, Reply, Request, Served,
-        admission::Matter,
+        admission::ReviewedWrite,
         incoming::{Origin, shape},
         metadata,
         registry::missing,
         reply::finish,
-        update::Part,
+        update::ObjectPart,
     },
     status::{ApiError, Problems, Result},
 };
@@ -25,7 +25,7 @@ use crate::{
 use super::{access, identity};
 
 impl Machine {
-    /// Answers a question.
+    /// Answers a review.
     pub(in crate::rest) async fn answer(
         &self,
         request: &Request,
@@ -42,13 +42,13 @@ impl Machine {
         if served.resource.namespaced {
             metadata.insert("namespace".into(), json!(request.target.namespace));
         }
-        self.book(request, served, Part::Main, None, &mut review)?;
-        let kind = KindName {
+        self.record_ownership(request, served, ObjectPart::Main, None, &mut review)?;
+        let kind = GroupVersionKind {
             group: &served.resource.group,
             version: &served.version,
             kind: &served.resource.kind,
         };
-        let matter = Matter::action(request, served, Operation::Create, kind);
+        let matter = ReviewedWrite::action(request, served, Operation::Create, kind);
         self.change_action(&matter, &mut review, &mut warnings)
             .await?;
         check(served, &review)?;
@@ -71,7 +71,7 @@ impl Machine {
     }
 }
 
-/// Refuses a question that cannot be answered. The refusal names no kind: none is stored.
+/// Refuses a review that cannot be answered. The error names no kind: none is stored.
 fn check(served: &Served, review: &Value) -> Result<()> {
     match &*served.resource.plural {
         "tokenreviews" => identity::check_token(review)?,

@@ -1,7 +1,7 @@
-//! The scale subresource: one number of many kinds, read and written the same way.
+//! The scale subresource: the replicas of many kinds, read and written the same way.
 //!
 //! A Scale is made from the object, changed as an object of its own would be, managed fields
-//! included, and then carried back into the object that it was made from.
+//! included, and then written back into the object that it was made from.
 
 use std::sync::Arc;
 
@@ -17,37 +17,37 @@ use crate::{
     rest::{
         Machine, Reply, Request, Served, Verb,
         apply::applied_config,
-        booking::Booked,
-        create::Booking,
+        create::FieldOwnership,
         incoming::{Payload, check_place, nameless, unhandled, unregistered},
         metadata,
+        ownership::OwnedStamp,
         patch::{Language, language},
         registry::missing,
         reply::finish,
         request::APPLY_YAML,
-        update::{Part, Proposal},
+        update::{ObjectPart, Proposal},
     },
     schema::{self, Schema, conform},
     status::{ApiError, Problems, Result},
     store::Object,
 };
 
-const SCALE: Part = Part::Other("scale");
+const SCALE: ObjectPart = ObjectPart::Other("scale");
 
-/// How a Scale is to change.
-enum Wish {
+/// A requested change of a Scale.
+enum ScaleChange {
     Put(Value),
     Patch(Language, Payload),
     Apply(Value),
 }
 
 /// One write to the Scale of an object.
-struct Writing<'a> {
+struct ScaleWrite<'a> {
     request: &'a Request,
     served: &'a Served,
     paths: Paths<'a>,
     schema: Schema<'static>,
-    booked: Booked,
+    owned: OwnedStamp,
 }
 
 impl Machine {
@@ -60,12 +60,12 @@ impl Machine {
         if request.verb == Verb::Patch && request.content_type != APPLY_YAML {
             language(request, served)?;
         }
-        let writing = Writing {
+        let writing = ScaleWrite {
             request,
             served,
             paths,
             schema: schema::of_kind("autoscaling", "v1", "Scale").ok_or_else(missing)?,
-            booked: self.booked(request, served, SCALE)?,
+            owned: self.owned_stamp(request, served, SCALE)?,
         };
         if request.content_type == APPLY_YAML {
             self.present(request, served).await?;
@@ -86,17 +86,19 @@ impl Machine {
     }
 }
 
-impl Writing<'_> {
-    fn wish(&self, warnings: &mut Vec<String>) -> Result<Wish> {
+impl ScaleWrite<'_> {
+    fn wish(&self, warnings: &mut Vec<String>) -> Result<ScaleChange> {
         if self.request.verb == Verb::Update {
-            return self.put(self.request.payload()?, warnings).map(Wish::Put);
+            return self
+                .put(self.request.payload()?, warnings)
+                .map(ScaleChange::Put);
         }
         if self.request.content_type == APPLY_YAML {
             let config = applied_config(self.request, "Scale", scaled::VERSION, warnings)?;
-            return Ok(Wish::Apply(config));
+            return Ok(ScaleChange::Apply(config));
         }
         let language = language(self.request, self.served)?;
-        Ok(Wish::Patch(language, self.request.payload()?))
+        Ok(ScaleChange::Patch(language, self.request.payload()?))
     }
 
     fn put(&self, payload: Payload, warnings: &mut Vec<String>) -> Result<Value> {
@@ -117,7 +119,7 @@ impl Writing<'_> {
         let conformed =
             conform::conform(self.schema, &mut scale, "Scale", scaled::VERSION).map_err(unread)?;
         let mode = self.request.field_validation()?;
-        let judged = mode.judge(
+        let judged = mode.check(
             &conformed.unknown,
             &payload.duplicates,
             "Scale",
@@ -131,7 +133,12 @@ impl Writing<'_> {
         Ok(scale)
     }
 
-    fn propose(&self, wish: &Wish, old: &Value, warnings: &mut Vec<String>) -> Result<Proposal> {
+    fn propose(
+        &self,
+        wish: &ScaleChange,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Proposal> {
         let place = |version: &str| self.served.number(version);
         let owners = Managers::of(old).unwrap_or_default();
         let mut current = scale::read(&self.served.converted(old.clone()), &self.paths);
@@ -139,8 +146,8 @@ impl Writing<'_> {
         managed::put_managed_fields(&mut current, entries);
         let mut wanted = self.wanted(wish, &current, warnings)?;
         self.check(&wanted, old)?;
-        if !matches!(wish, Wish::Apply(_)) {
-            let stamp = self.booked.stamp();
+        if !matches!(wish, ScaleChange::Apply(_)) {
+            let stamp = self.owned.stamp();
             managed::track_update(self.schema, Some(&current), &mut wanted, &stamp);
         }
         let mut value = old.clone();
@@ -151,17 +158,22 @@ impl Writing<'_> {
         copy_preconditions(&mut value, &wanted);
         Ok(Proposal {
             value,
-            booking: Booking::Done,
+            ownership: FieldOwnership::Done,
         })
     }
 
-    fn wanted(&self, wish: &Wish, current: &Value, warnings: &mut Vec<String>) -> Result<Value> {
+    fn wanted(
+        &self,
+        wish: &ScaleChange,
+        current: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value> {
         let mut wanted = match wish {
-            Wish::Put(scale) => return Ok(scale.clone()),
-            Wish::Patch(language, payload) => {
+            ScaleChange::Put(scale) => return Ok(scale.clone()),
+            ScaleChange::Patch(language, payload) => {
                 self.patched(*language, current, payload, warnings)?
             }
-            Wish::Apply(config) => self.applied(current, config)?,
+            ScaleChange::Apply(config) => self.applied(current, config)?,
         };
         check_place(self.request, self.served, &mut wanted)?;
         Ok(wanted)
@@ -186,7 +198,7 @@ impl Writing<'_> {
             _ => conform::conform_patched(self.schema, &mut wanted, "Scale")?,
         };
         let mode = self.request.field_validation()?;
-        warnings.extend(mode.judge_patch(&conformed.unknown, &payload.duplicates)?);
+        warnings.extend(mode.check_patch(&conformed.unknown, &payload.duplicates)?);
         Ok(wanted)
     }
 
@@ -199,12 +211,12 @@ impl Writing<'_> {
                 version = scaled::VERSION,
             )));
         }
-        let stamp = self.booked.stamp();
+        let stamp = self.owned.stamp();
         let force = self.request.flag("force");
         let applied = apply::apply(self.schema, Some(current), config, &stamp, force)?;
         let mut wanted = applied.object;
         if self.served.is_custom() && !managed::same_but_entries(current, &wanted) {
-            // The reference converts a Scale as if it were the custom object, which it never is.
+            // kube-apiserver converts a Scale as if it were the custom object, which always fails.
             return Err(ApiError::failure(format!(
                 "failed to convert new object ({}/{}; {version}, Kind=Scale) to proper version: \
                  request to convert CR to an invalid group/version: {version}",
@@ -217,8 +229,8 @@ impl Writing<'_> {
         Ok(wanted)
     }
 
-    /// Custom objects are checked with the number in them, and whoever patches their Scale may
-    /// name any uid.
+    /// Custom objects are validated with the new replicas in them, and a patch of their Scale may
+    /// have any uid.
     fn check(&self, wanted: &Value, old: &Value) -> Result<()> {
         if self.served.is_custom() {
             return Ok(());
@@ -227,7 +239,7 @@ impl Writing<'_> {
         let (uid, stored) = (metadata::text(wanted, "uid"), metadata::text(old, "uid"));
         let another = !uid.is_empty() && uid != stored;
         if another && self.request.verb == Verb::Update {
-            // Refused by whoever writes, whatever the number is.
+            // The writer refuses it, whatever the number is.
             return Ok(());
         }
         let mut problems = Problems::new();
@@ -248,7 +260,7 @@ impl Writing<'_> {
 }
 
 impl Served {
-    /// Where a version keeps the number that its Scale sets.
+    /// The path of the replicas in a version.
     fn number(&self, api_version: &str) -> Option<Vec<Element>> {
         let path = self.number_path(api_version)?;
         let steps = path.split('.').filter(|step| !step.is_empty());
@@ -256,7 +268,7 @@ impl Served {
     }
 }
 
-/// Kind and version of a body; one that does not say is a Scale.
+/// Kind and version of a body; one without them is a Scale.
 fn called(scale: &Value) -> (&str, &str) {
     let text = |field: &str, default| {
         let text = scale[field].as_str().filter(|text| !text.is_empty());
@@ -275,7 +287,7 @@ fn show_scale(
     finish(request, StatusCode::OK, scale.to_string().into())
 }
 
-/// A scale or binding that names a state of the object means that state.
+/// Copies the uid and resourceVersion of a scale or binding, which are preconditions on the object.
 pub(super) fn copy_preconditions(value: &mut Value, sent: &Value) {
     for field in ["resourceVersion", "uid"] {
         if let Some(named) = sent["metadata"].get(field) {

@@ -1,11 +1,11 @@
-//! What an object shows before anybody says anything: the body of a bookmark.
+//! The object in a bookmark.
 //!
 //! A bookmark carries an object of its kind with nothing in it but a revision. The fields that the
-//! kind never leaves out are there all the same, and typed clients of the reference see them.
+//! kind never omits are there all the same, and typed clients of kube-apiserver see them.
 
 use serde_json::Value;
 
-/// The fields that a blank object of a built-in kind shows beside its metadata.
+/// The fields that an empty object of a built-in kind shows beside its metadata.
 #[expect(clippy::too_many_lines, reason = "a table, one kind a row")]
 pub(super) fn fields(group: &str, kind: &str) -> Option<Value> {
     let text = match (group, kind) {

@@ -1,4 +1,5 @@
-//! The definition behind a watch: a watch of a custom resource ends with what it was begun on.
+//! The definition behind a watch: a watch of a custom resource ends when its definition is removed
+//! or changes how objects are shown.
 
 use std::sync::Arc;
 
@@ -8,18 +9,18 @@ use crate::{
     crd,
     rest::{
         Served,
-        registry::{Registry, Shape},
+        registry::{Registry, SchemaSource},
     },
 };
 
-/// What a watch was begun on, and whether that is still served.
-pub(super) struct Definition {
+/// The resource that a watch started on, and whether it is still served.
+pub(super) struct WatchedDefinition {
     registry: Arc<Registry>,
     served: Arc<Served>,
     changes: wake::Receiver<u64>,
 }
 
-impl Definition {
+impl WatchedDefinition {
     pub(super) fn new(registry: Arc<Registry>, served: Arc<Served>) -> Self {
         let mut changes = registry.changes();
         // Between finding the resource and this line the definition may have changed.
@@ -31,7 +32,7 @@ impl Definition {
         }
     }
 
-    /// Whether the definition has gone or shows objects in another way now.
+    /// Whether the definition was removed or shows objects differently now.
     pub(super) fn is_over(&mut self) -> bool {
         if !self.served.is_custom() || !self.changes.has_changed().unwrap_or(false) {
             return false;
@@ -46,7 +47,7 @@ impl Definition {
         })
     }
 
-    /// Resolves when [`Self::is_over`] is worth asking; never for what is built in.
+    /// Resolves when [`Self::is_over`] may have changed; never for a built-in kind.
     pub(super) async fn changed(&mut self) {
         if self.served.is_custom() {
             // The sender lives as long as the registry, which is held here.
@@ -58,16 +59,16 @@ impl Definition {
     }
 }
 
-/// Whether a definition that was written again shows objects as before. One that only gets a label,
-/// or is deleted and waits for its objects to go, does: their removal must still be told.
+/// Whether a rewritten definition shows objects as before. One that only gets a label, or is
+/// deleted and waits for its objects to be removed, does: their removal must still be sent.
 fn shows_the_same(one: &Served, other: &Served) -> bool {
     let (
-        Shape::Custom {
+        SchemaSource::Custom {
             definition: a,
             version: i,
             ..
         },
-        Shape::Custom {
+        SchemaSource::Custom {
             definition: b,
             version: j,
             ..
@@ -76,7 +77,7 @@ fn shows_the_same(one: &Served, other: &Served) -> bool {
     else {
         return false;
     };
-    let same = |a: &crd::Version, b: &crd::Version| {
+    let same = |a: &crd::DefinitionVersion, b: &crd::DefinitionVersion| {
         a.open_api == b.open_api
             && a.printer_columns == b.printer_columns
             && a.selectable_fields == b.selectable_fields

@@ -1,4 +1,4 @@
-//! The stream of one watch: renders only what the client is ready to take.
+//! The stream of one watch: renders only what the client is ready to receive.
 
 use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 
@@ -15,33 +15,32 @@ use crate::{
     store::{Cursor, Event, Flow, Object},
 };
 
-/// Lines are gathered into chunks of about this size.
-const CHUNK: usize = 64 << 10;
+/// Approximate bytes of a chunk.
+const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is still to be sent.
-enum Item {
+/// An item that is still to be sent.
+enum FeedItem {
     /// An object of the initial state.
     Initial(Arc<Object>),
     /// A change.
     Event(Arc<Event>),
     /// The end of the initial state, which was read at this revision.
     InitialEnd(u64),
-    /// Everything up to this revision came before.
+    /// A bookmark: everything up to this revision was sent before.
     Mark(u64),
 }
 
-/// One watch on its way to a client.
 pub(super) struct Feed {
     lines: Lines,
     selection: Selection,
     cursor: Cursor,
-    items: VecDeque<Item>,
+    items: VecDeque<FeedItem>,
     bookmarks: bool,
     marked: u64,
     schedule: Scheduled,
-    /// Nothing is taken any more; what is queued is still sent.
+    /// No more changes are read; queued items are still sent.
     ended: bool,
-    /// The client was told that the watch cannot go on.
+    /// The client was sent the error that ends the watch.
     failed: bool,
 }
 
@@ -66,23 +65,24 @@ impl Feed {
         }
     }
 
-    /// Queues the initial state, with a mark behind it if asked for.
+    /// Queues the initial state, followed by a bookmark if requested.
     pub(super) fn begin(&mut self, objects: Vec<Arc<Object>>, mark: bool) {
-        self.items.extend(objects.into_iter().map(Item::Initial));
+        self.items
+            .extend(objects.into_iter().map(FeedItem::Initial));
         if mark {
             self.items
-                .push_back(Item::InitialEnd(self.cursor.revision()));
+                .push_back(FeedItem::InitialEnd(self.cursor.revision()));
         }
     }
 
-    /// Sends a bookmark now and then.
+    /// Enables periodic bookmarks.
     pub(super) fn send_bookmarks(&mut self) {
         self.bookmarks = true;
     }
 
     /// The lines, in chunks.
     pub(super) fn into_stream(self) -> impl Stream<Item = Bytes> + Send + 'static {
-        // Boxed, because it is handed to and fro with every chunk.
+        // Boxed, because it is moved with every chunk.
         stream::unfold(Box::new(self), |mut feed| async move {
             let chunk = feed.next().await?;
             Some((chunk, feed))
@@ -99,7 +99,7 @@ impl Feed {
                 self.fill(&mut chunk).await;
             }
             if self.items.is_empty() {
-                // What a watch began with has been told; the news that follow are few.
+                // The initial state was sent; the changes that follow are small.
                 lane::hurry();
             }
             if !chunk.is_empty() {
@@ -117,13 +117,13 @@ impl Feed {
         }
     }
 
-    /// Queues what has happened. False if that is nothing. If it came too late the watch ends with
-    /// an error, after which nothing is sent.
+    /// Queues the changes since the last call. False if there are none. If the position was
+    /// compacted, the watch ends with an error, after which nothing is sent.
     fn take(&mut self, chunk: &mut BytesMut) -> bool {
         match self.cursor.take() {
             Ok(events) => {
                 let any = !events.is_empty();
-                self.items.extend(events.into_iter().map(Item::Event));
+                self.items.extend(events.into_iter().map(FeedItem::Event));
                 any
             }
             Err(error) => {
@@ -138,14 +138,14 @@ impl Feed {
 
     /// Renders queued items until the chunk is full.
     async fn fill(&mut self, chunk: &mut BytesMut) {
-        while chunk.len() < CHUNK
+        while chunk.len() < CHUNK_BYTES
             && let Some(item) = self.items.pop_front()
         {
             match item {
-                Item::Initial(object) => self.lines.added(&object, chunk),
-                Item::InitialEnd(revision) => self.lines.bookmark(revision, true, chunk),
-                Item::Mark(revision) => self.lines.bookmark(revision, false, chunk),
-                Item::Event(event) => self.deliver(&event, chunk).await,
+                FeedItem::Initial(object) => self.lines.added(&object, chunk),
+                FeedItem::InitialEnd(revision) => self.lines.bookmark(revision, true, chunk),
+                FeedItem::Mark(revision) => self.lines.bookmark(revision, false, chunk),
+                FeedItem::Event(event) => self.deliver(&event, chunk).await,
             }
         }
     }
@@ -180,7 +180,7 @@ impl Feed {
 
     fn due(&mut self, due: Due, schedule: Schedule, chunk: &mut BytesMut) {
         match due {
-            // Nothing comes after it that would have to be told.
+            // No later change must be sent.
             Due::Over => {
                 while self.take(chunk) {}
                 self.ended = true;
@@ -191,15 +191,15 @@ impl Feed {
         self.schedule = schedule.begin();
     }
 
-    /// Queues what has happened until now as the last that is sent.
+    /// Queues the changes until now as the last that are sent.
     fn finish(&mut self, chunk: &mut BytesMut) {
         self.ended = true;
         self.take(chunk);
         self.mark(chunk);
     }
 
-    /// Tells how far the watch has come, if it has come any further. Changes of other resources
-    /// count: who resumes from here need not look through them.
+    /// Queues a bookmark, if the watch has advanced. Changes of other resources count: a client
+    /// that resumes from here need not read them.
     fn mark(&mut self, chunk: &mut BytesMut) {
         if !self.bookmarks || self.failed {
             return;
@@ -211,7 +211,7 @@ impl Feed {
         let revision = self.cursor.revision();
         if revision > self.marked {
             self.marked = revision;
-            self.items.push_back(Item::Mark(revision));
+            self.items.push_back(FeedItem::Mark(revision));
         }
     }
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use serde_json::{Value, json};
 
-use super::definition::Definition;
+use super::definition::WatchedDefinition;
 use crate::{
     environment::Clock,
     rest::selection::Selection,
-    rest::{Machine, Request, Served, Shown, bulk::Bulk, reply::partial},
+    rest::{Machine, ObjectForm, Request, Served, bulk::Bulk, reply::partial},
     status::ApiError,
     store::{Change, Error, Event, Hooks, Object},
     table::Include,
 };
 
-/// Renders events in the form the client asked for.
+/// Renders events in the requested form.
 pub(in crate::rest) struct Lines {
     machine: Machine,
     served: Arc<Served>,
-    shown: Shown,
+    shown: ObjectForm,
     include: Include,
-    /// Only the first table of a stream describes its columns.
+    /// Only the first table of a stream has column definitions.
     columns_sent: bool,
 }
 
@@ -41,9 +41,9 @@ impl Lines {
         }
     }
 
-    /// Tells when what is watched is no longer served as it was.
-    pub(super) fn definition(&self) -> Definition {
-        Definition::new(self.machine.registry.clone(), self.served.clone())
+    /// Notifies when the watched resource is no longer served as it was.
+    pub(super) fn definition(&self) -> WatchedDefinition {
+        WatchedDefinition::new(self.machine.registry.clone(), self.served.clone())
     }
 
     pub(super) fn bulk(&self) -> Bulk {
@@ -63,7 +63,8 @@ impl Lines {
         self.line("ADDED", object, None, out);
     }
 
-    /// A change as the selection sees it: entering is an addition, leaving is a removal.
+    /// A change as the selection sees it: an object that starts to match is added, one that stops
+    /// matching is deleted.
     pub(super) fn event(&mut self, event: &Event, selection: &Selection, out: &mut BytesMut) {
         let matches = |object: &Object| selection.matches(&self.served, object);
         let is = event.present().is_some_and(|object| matches(object));
@@ -84,14 +85,14 @@ impl Lines {
         }
     }
 
-    /// How far the watch has come; `initial` marks the end of the initial state.
+    /// A bookmark; `initial` marks the end of the initial state.
     pub(super) fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.shown {
-            Shown::Whole => {
+            ObjectForm::Whole => {
                 let resource = &self.served.resource;
                 let blank = super::blank::fields(&resource.group, &resource.kind);
                 let mut object = blank.unwrap_or_else(|| json!({}));
@@ -100,8 +101,10 @@ impl Lines {
                 object["metadata"] = metadata;
                 object
             }
-            Shown::Metadata => partial(&json!({"metadata": metadata}), "PartialObjectMetadata"),
-            Shown::Table => {
+            ObjectForm::Metadata => {
+                partial(&json!({"metadata": metadata}), "PartialObjectMetadata")
+            }
+            ObjectForm::Table => {
                 let rows = [
                     json!({"cells": [], "object": partial(&json!({"metadata": metadata}), "PartialObjectMetadata")}),
                 ];
@@ -117,7 +120,7 @@ impl Lines {
         write("BOOKMARK", object.to_string().as_bytes(), out);
     }
 
-    /// The watch cannot go on: its place is no longer in the history.
+    /// The error that ends a watch whose position was compacted.
     pub(super) fn expired(error: &Error, out: &mut BytesMut) {
         let error = match error {
             Error::Compacted { asked, oldest } => {
@@ -129,7 +132,7 @@ impl Lines {
     }
 
     fn line(&mut self, kind: &str, object: &Object, revision: Option<u64>, out: &mut BytesMut) {
-        if self.shown == Shown::Whole && revision.is_none() {
+        if self.shown == ObjectForm::Whole && revision.is_none() {
             write(kind, &self.served.shown_whole(object), out);
             return;
         }
@@ -138,9 +141,9 @@ impl Lines {
             value["metadata"]["resourceVersion"] = json!(revision.to_string());
         }
         let value = match self.shown {
-            Shown::Whole => value,
-            Shown::Metadata => partial(&value, "PartialObjectMetadata"),
-            Shown::Table => self.table(value),
+            ObjectForm::Whole => value,
+            ObjectForm::Metadata => partial(&value, "PartialObjectMetadata"),
+            ObjectForm::Table => self.table(value),
         };
         write(kind, value.to_string().as_bytes(), out);
     }

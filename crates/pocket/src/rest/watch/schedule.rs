@@ -1,47 +1,50 @@
-//! What a watch does when nothing happens: tell how far it has come, and end.
+//! The timers of a watch: bookmarks and the end.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use super::definition::Definition;
-use crate::environment::{BoxFuture, Clock, Seldom};
+use super::definition::WatchedDefinition;
+use crate::environment::{BoxFuture, Clock, PollOnWake};
 
-/// How often an idle watch is told how far it has come.
-const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// The interval of bookmarks on an idle watch.
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// What is due.
+/// A timer that has fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// What was watched is no longer served as it was.
+    /// The watched resource is no longer served as it was.
     Over,
-    /// The time of the watch is up.
+    /// The timeout of the watch.
     End,
-    /// A bookmark.
     Bookmark,
 }
 
-/// When something is due.
+/// The timers of one watch.
 pub(super) struct Schedule {
     clock: Arc<dyn Clock>,
-    definition: Definition,
+    definition: WatchedDefinition,
     end: BoxFuture<()>,
     bookmark: BoxFuture<()>,
 }
 
-/// Resolves when something is due, and gives the schedule back.
-pub(super) type Scheduled = Seldom<BoxFuture<(Due, Schedule)>>;
+/// Resolves when something is due, and returns the schedule.
+pub(super) type Scheduled = PollOnWake<BoxFuture<(Due, Schedule)>>;
 
 impl Schedule {
-    pub(super) fn new(clock: Arc<dyn Clock>, definition: Definition, lifetime: Duration) -> Self {
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        definition: WatchedDefinition,
+        lifetime: Duration,
+    ) -> Self {
         Self {
             end: clock.sleep(lifetime),
-            bookmark: clock.sleep(BOOKMARK_EVERY),
+            bookmark: clock.sleep(BOOKMARK_INTERVAL),
             definition,
             clock,
         }
     }
 
     pub(super) fn begin(mut self) -> Scheduled {
-        Seldom::new(Box::pin(async move {
+        PollOnWake::new(Box::pin(async move {
             let due = self.next().await;
             (due, self)
         }) as Pin<Box<_>>)
@@ -58,7 +61,7 @@ impl Schedule {
                 }
                 () = &mut self.end => return Due::End,
                 () = &mut self.bookmark => {
-                    self.bookmark = self.clock.sleep(BOOKMARK_EVERY);
+                    self.bookmark = self.clock.sleep(BOOKMARK_INTERVAL);
                     return Due::Bookmark;
                 }
             }

@@ -13,20 +13,19 @@ use serde_json::{Number, Value};
 use super::{Node, Schema, Type, builtin};
 use crate::quantity::Quantity;
 
-/// What is said of a value that no quantity looks like.
+/// The message for a malformed quantity.
 pub(super) const NOT_A_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// What is wrong with a scalar.
-pub(super) enum Problem {
+pub(super) enum ScalarProblem {
     /// Another JSON type, or a number that does not fit.
     Mismatch,
-    /// The right type with a content that cannot be read.
+    /// The right type with invalid content.
     Content(String),
 }
 
 /// Checks a scalar and brings it into its canonical form.
-pub(super) fn check(schema: Schema<'_>, value: &mut Value) -> Result<(), Problem> {
+pub(super) fn check(schema: Schema<'_>, value: &mut Value) -> Result<(), ScalarProblem> {
     let node = schema.node();
     match (node.ty, &mut *value) {
         (Type::String, Value::String(text)) => string(schema, text),
@@ -46,11 +45,11 @@ pub(super) fn check(schema: Schema<'_>, value: &mut Value) -> Result<(), Problem
         (Type::Number, Value::Number(_))
         | (Type::Boolean, Value::Bool(_))
         | (Type::IntOrString, Value::String(_)) => Ok(()),
-        _ => Err(Problem::Mismatch),
+        _ => Err(ScalarProblem::Mismatch),
     }
 }
 
-fn string(schema: Schema<'_>, text: &mut String) -> Result<(), Problem> {
+fn string(schema: Schema<'_>, text: &mut String) -> Result<(), ScalarProblem> {
     match schema.node().format.as_deref() {
         Some("date-time") => time(schema, text),
         Some("byte") => bytes(text),
@@ -59,21 +58,21 @@ fn string(schema: Schema<'_>, text: &mut String) -> Result<(), Problem> {
 }
 
 /// Only numbers written as integers are integers: `1.0` is refused as `1.5` is.
-fn integer(node: &Node, number: &Number) -> Result<(), Problem> {
+fn integer(node: &Node, number: &Number) -> Result<(), ScalarProblem> {
     match node.format.as_deref() {
         Some("int32") => int32(number),
         _ if number.as_i64().is_some() => Ok(()),
-        _ => Err(Problem::Mismatch),
+        _ => Err(ScalarProblem::Mismatch),
     }
 }
 
-fn int32(number: &Number) -> Result<(), Problem> {
+fn int32(number: &Number) -> Result<(), ScalarProblem> {
     let small = number.as_i64().and_then(|n| i32::try_from(n).ok());
-    small.map(|_| ()).ok_or(Problem::Mismatch)
+    small.map(|_| ()).ok_or(ScalarProblem::Mismatch)
 }
 
-/// A number that a merge has put where an integer belongs: one that is too large loses its upper
-/// bits, and only one with a fraction is refused.
+/// A merged number where an integer belongs: one that is too large loses its upper bits, and only
+/// one with a fraction is refused.
 pub(super) fn converted(node: &Node, number: &Number) -> Option<Value> {
     let whole = match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole,
@@ -81,13 +80,13 @@ pub(super) fn converted(node: &Node, number: &Number) -> Option<Value> {
         _ => return None,
     };
     Some(match node.format.as_deref() {
-        // The reference cuts it, too.
+        // kube-apiserver truncates it, too.
         Some("int32") => Value::from(whole as i32),
         _ => Value::from(whole),
     })
 }
 
-/// A number beyond all integers is the least of them.
+/// A number beyond all integers becomes the least of them.
 fn reach(float: f64) -> i64 {
     const EDGE: f64 = 9_223_372_036_854_775_808.0;
     if (-EDGE..EDGE).contains(&float) {
@@ -97,16 +96,16 @@ fn reach(float: f64) -> i64 {
     }
 }
 
-fn quantity(text: &str) -> Result<String, Problem> {
+fn quantity(text: &str) -> Result<String, ScalarProblem> {
     match text.parse::<Quantity>() {
         Ok(quantity) => Ok(quantity.to_string()),
-        Err(why) => Err(Problem::Content(why.to_string())),
+        Err(why) => Err(ScalarProblem::Content(why.to_string())),
     }
 }
 
-/// Amounts of resources are counted in thousandths, and what is less is one of them.
+/// Resource amounts are rounded up to thousandths.
 pub(super) fn round_up(value: &mut Value) {
-    // Only the least suffixes say anything of it.
+    // Only the smallest suffixes can be below a thousandth.
     if let Value::String(text) = value
         && (text.ends_with(['n', 'u']) || text.contains("e-"))
         && let Ok(quantity) = text.parse::<Quantity>()
@@ -115,10 +114,10 @@ pub(super) fn round_up(value: &mut Value) {
     }
 }
 
-/// Times are kept in UTC, in whole seconds or, for the one type that has them, in microseconds.
-fn time(schema: Schema<'_>, text: &mut String) -> Result<(), Problem> {
+/// Normalizes a time to UTC, in whole seconds or, for the one type that has them, in microseconds.
+fn time(schema: Schema<'_>, text: &mut String) -> Result<(), ScalarProblem> {
     let micros = is_micro_time(schema);
-    let time = super::time::parse(text, micros).map_err(Problem::Content)?;
+    let time = super::time::parse(text, micros).map_err(ScalarProblem::Content)?;
     let canonical = if micros {
         format!("{time:.6}")
     } else {
@@ -138,9 +137,9 @@ fn is_micro_time(schema: Schema<'_>) -> bool {
     std::ptr::eq(schema.set, builtin()) && *MICRO == Some(schema.id())
 }
 
-/// Line breaks inside are skipped and the last bits may be anything, as the reference has it; what
-/// is kept has neither.
-fn bytes(text: &mut String) -> Result<(), Problem> {
+/// Normalizes base64. Line breaks are skipped and the last bits may be anything, as in
+/// kube-apiserver; the stored text has neither.
+fn bytes(text: &mut String) -> Result<(), ScalarProblem> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -151,9 +150,9 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
     let Ok(decoded) = LENIENT.decode(text.as_bytes()) else {
         let at = illegal_at(text.as_bytes());
         let text = format!("illegal base64 data at input byte {at}");
-        return Err(Problem::Content(text));
+        return Err(ScalarProblem::Content(text));
     };
-    // Only the last group can have been written in more than one way.
+    // Only the last group can have several encodings.
     if text.ends_with('=') {
         text.clear();
         LENIENT.encode_string(&decoded, text);
@@ -161,15 +160,15 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Bytes that were written as numbers, as they are kept.
+/// Bytes that were sent as numbers, in their stored form.
 pub(super) fn encoded(numbers: &[Value]) -> String {
     let byte = |number: &Value| number.as_u64().and_then(|n| u8::try_from(n).ok());
     let bytes: Vec<u8> = numbers.iter().map(|n| byte(n).unwrap_or(0)).collect();
     BASE64_STANDARD.encode(bytes)
 }
 
-/// Where the reference gives up: at the first byte that cannot be where it is, or at the begin of
-/// a last group that is not whole.
+/// The position where kube-apiserver's decoder stops: the first byte that is invalid there, or the
+/// start of an incomplete last group.
 fn illegal_at(text: &[u8]) -> usize {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let digits = text.iter().take_while(|byte| is_digit(byte)).count();

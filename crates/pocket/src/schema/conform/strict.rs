@@ -1,4 +1,4 @@
-//! `fieldValidation`: what becomes of fields that are unknown or written twice.
+//! `fieldValidation`: how unknown and duplicate fields are treated.
 
 use super::{unreadable, unreadable_patch};
 use crate::status::{ApiError, Result};
@@ -6,9 +6,9 @@ use crate::status::{ApiError, Result};
 /// The `fieldValidation` parameter of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldValidation {
-    /// Say nothing.
+    /// Ignore them.
     Ignore,
-    /// Answer with a `Warning` header per field.
+    /// Reply with a `Warning` header per field.
     #[default]
     Warn,
     /// Refuse the request.
@@ -29,8 +29,8 @@ impl FieldValidation {
         }
     }
 
-    /// The warnings to answer with, or the 400 that refuses an object that came as a whole.
-    pub fn judge(
+    /// The warnings of the reply, or the 400 that refuses an object that was sent whole.
+    pub fn check(
         self,
         unknown: &[String],
         duplicates: &[String],
@@ -42,8 +42,8 @@ impl FieldValidation {
         })
     }
 
-    /// The warnings to answer with, or the 422 that refuses a patch.
-    pub fn judge_patch(self, unknown: &[String], duplicates: &[String]) -> Result<Vec<String>> {
+    /// The warnings of the reply, or the 422 that refuses a patch.
+    pub fn check_patch(self, unknown: &[String], duplicates: &[String]) -> Result<Vec<String>> {
         self.decide(unknown, duplicates, unreadable_patch)
     }
 
@@ -65,7 +65,7 @@ impl FieldValidation {
 }
 
 /// `strict decoding error: unknown field "spec.bogus", duplicate field "spec.replicas"`, if there
-/// is anything to say.
+/// are any.
 pub fn strict_problem(unknown: &[String], duplicates: &[String]) -> Option<String> {
     if unknown.is_empty() && duplicates.is_empty() {
         return None;

@@ -344,19 +344,19 @@ fn field_validation_warns_refuses_or_is_silent() {
         vec!["spec.bogus".to_owned()],
         vec!["spec.replicas".to_owned()],
     );
-    let judge = |mode: FieldValidation| mode.judge(&unknown, &twice, "Deployment", "apps/v1");
+    let check = |mode: FieldValidation| mode.check(&unknown, &twice, "Deployment", "apps/v1");
     assert_eq!(
-        judge(FieldValidation::Ignore).unwrap(),
+        check(FieldValidation::Ignore).unwrap(),
         Vec::<String>::new()
     );
     assert_eq!(
-        judge(FieldValidation::Warn).unwrap(),
+        check(FieldValidation::Warn).unwrap(),
         [
             r#"unknown field "spec.bogus""#,
             r#"duplicate field "spec.replicas""#
         ]
     );
-    let error = judge(FieldValidation::Strict).unwrap_err();
+    let error = check(FieldValidation::Strict).unwrap_err();
     assert_eq!(error.code.as_u16(), 400);
     assert_eq!(
         error.message,
@@ -364,7 +364,7 @@ fn field_validation_warns_refuses_or_is_silent() {
     );
     assert!(
         FieldValidation::Strict
-            .judge(&[], &[], "Pod", "v1")
+            .check(&[], &[], "Pod", "v1")
             .unwrap()
             .is_empty()
     );
@@ -377,7 +377,7 @@ fn what_a_patch_made_is_refused_as_invalid() {
     let mismatch = conform_patched(schema, &mut value, "Deployment").unwrap_err();
     let bogus = ["spec.bogus".to_owned()];
     let strict = FieldValidation::Strict
-        .judge_patch(&bogus, &[])
+        .check_patch(&bogus, &[])
         .unwrap_err();
     for (error, expected) in [
         (
@@ -397,7 +397,7 @@ fn what_a_patch_made_is_refused_as_invalid() {
     }
     assert_eq!(
         FieldValidation::Warn
-            .judge_patch(&bogus, &[])
+            .check_patch(&bogus, &[])
             .unwrap()
             .len(),
         1
@@ -477,7 +477,7 @@ fn numbers_that_a_merge_has_put_lose_their_upper_bits_but_no_fraction() {
         (json!(1e3), Ok(json!(1000))),
         (json!(2_147_483_648_i64), Ok(json!(-2_147_483_648_i64))),
         (json!(4_294_967_297_i64), Ok(json!(1))),
-        // Beyond all integers is the least of them, of which the lower bits are left.
+        // A number beyond all integers becomes the least of them, of which the lower bits are kept.
         (json!(1e20), Ok(json!(0))),
         (json!(1.5), Err("cannot convert float64 to int32")),
         (json!("3"), Err("unrecognized type: int32")),

@@ -1,4 +1,4 @@
-//! Times as texts, refused in the words of the reference's parser.
+//! Parsing of times, with the error messages of kube-apiserver's parser.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// What stands between the parts of a time, what each part is called, and its length and range.
+/// The separator before each part of a time, the part's name, length and range.
 const PARTS: [(&str, &str, usize, (u32, u32)); 6] = [
     ("", "2006", 4, (0, 9999)),
     ("-", "01", 2, (1, 12)),
@@ -17,8 +17,8 @@ const PARTS: [(&str, &str, usize, (u32, u32)); 6] = [
     (":", "05", 2, (0, 59)),
 ];
 
-/// Reads a time of whole seconds, or one that has exactly six digits of a second. The problem is
-/// what follows the quoted text.
+/// Parses a time of whole seconds, or one with exactly six digits of a second. The error is the
+/// text that follows the quoted value.
 pub(super) fn parse(text: &str, micros: bool) -> Result<Timestamp, String> {
     check(text, micros)?;
     text.parse()

@@ -1,4 +1,4 @@
-//! The text of a label selector, as it comes in a query parameter.
+//! Parsing label selectors of query parameters.
 
 use super::{LabelSelector, Operator, Requirement};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl LabelSelector {
-    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`; the empty text selects everything.
+    /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`; the empty text selects everything.
     pub fn parse(text: &str) -> Result<Self> {
         bounded(text)?;
         let mut lexer = Lexer::new(text);
@@ -84,7 +84,7 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement> {
     Requirement::new(key, operator, &[value])
 }
 
-/// `(a,b,,c)`: an empty place between commas is the empty value.
+/// `(a,b,,c)`: nothing between commas is the empty value.
 fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
     match lexer.next() {
         Token::Symbol("(") => {}

@@ -1,22 +1,19 @@
-//! A compaction in slices: each is short, so that writes wait for one slice at most.
+//! Compaction in slices: each is short, so that writes wait for one slice at most.
 
-use std::{sync::Arc, vec};
+use std::vec;
 
 use super::key;
 use crate::store::{
-    Object,
+    LocatedObject,
     journal::{Error, Journal, Pieces, Record},
 };
 
-/// A slice writes and syncs about this much; less in tests, whose stores are small.
-const SLICE: usize = if cfg!(test) { 1 << 9 } else { 1 << 17 };
+/// Bytes that a slice writes and syncs; less in tests, whose stores are small.
+const SLICE_BYTES: usize = if cfg!(test) { 1 << 9 } else { 1 << 17 };
 
-/// An object and where it lives: resource, path.
-type Place = (Arc<str>, Arc<str>, Arc<Object>);
-
-/// A snapshot that is being written from the objects as they were when it began.
+/// A snapshot that is being written, of the objects as they were when it began.
 pub(super) struct Compacting {
-    live: vec::IntoIter<Place>,
+    live: vec::IntoIter<LocatedObject>,
     pieces: Pieces,
 }
 
@@ -25,7 +22,7 @@ impl Compacting {
     pub(super) fn begin(
         journal: &mut Journal,
         revision: u64,
-        live: Vec<Place>,
+        live: Vec<LocatedObject>,
     ) -> Result<Self, Error> {
         Ok(Self {
             live: live.into_iter(),
@@ -33,10 +30,10 @@ impl Compacting {
         })
     }
 
-    /// Writes a slice, or after the last one puts the snapshot in place and returns `None`.
+    /// Writes a slice; after the last one it completes the snapshot and returns `None`.
     pub(super) fn step(mut self, journal: &mut Journal) -> Result<Option<Self>, Error> {
         let mut written = 0;
-        while written < SLICE {
+        while written < SLICE_BYTES {
             let Some((resource, path, object)) = self.live.next() else {
                 journal.finish_compaction(self.pieces.finish()?)?;
                 return Ok(None);

@@ -1,24 +1,24 @@
-//! What makes writes durable: the journal, and how it has done lately.
+//! The writer: the journal, and its recent performance.
 
 use std::time::{Duration, Instant};
 
 use super::Compacting;
 use crate::store::journal::{Error, Journal, Record};
 
-/// A sync within this time may hold up whoever writes; a longer one is for the writer's thread,
-/// since requests of others wait behind the one that is held up.
-const QUICK: Duration = Duration::from_millis(1);
+/// The longest sync that may block a requesting task; with a slower disk the writer thread commits,
+/// since other requests would wait behind the blocked one.
+const FAST_SYNC: Duration = Duration::from_millis(1);
 
-/// The journal and the compaction that is under way.
-pub(in crate::store) struct Writer {
+/// The journal and the running compaction.
+pub(in crate::store) struct JournalWriter {
     pub(super) journal: Journal,
     pub(super) compacting: Option<Compacting>,
     quick: bool,
-    /// Writes of the last batch: how many share a sync.
+    /// Writes of the last batch: how many shared a sync.
     crowd: usize,
 }
 
-impl Writer {
+impl JournalWriter {
     pub(super) fn new(journal: Journal) -> Self {
         Self {
             journal,
@@ -28,7 +28,7 @@ impl Writer {
         }
     }
 
-    /// Whether a write may be committed by whoever asks for it.
+    /// Whether the requesting task may commit its own write.
     pub(super) fn suits_a_lone_write(&self) -> bool {
         self.quick && self.crowd <= 1 && self.compacting.is_none()
     }
@@ -40,7 +40,7 @@ impl Writer {
     pub(super) fn append(&mut self, batch: &[Record]) -> Result<(), Error> {
         let begun = Instant::now();
         let appended = self.journal.append(batch);
-        self.quick = begun.elapsed() <= QUICK;
+        self.quick = begun.elapsed() <= FAST_SYNC;
         self.crowd = batch.len();
         appended
     }

@@ -1,14 +1,14 @@
-//! The chain of logs after a snapshot, and what tells a torn write from damage.
+//! The chain of logs after a snapshot, and how a torn write is told from damage.
 //!
-//! Each sealed log names its successor, so a log that was removed or cut off is noticed. A log may
-//! be unsealed with a successor only if a rotation was cut short; the successor is empty then, and
-//! is dropped.
+//! Each sealed log names its successor, so a log that was removed or truncated is detected. A log
+//! may be unsealed with a successor only if a rotation was interrupted; the successor is empty
+//! then, and is dropped.
 
 use std::{ops::Range, sync::Arc};
 
 use super::{
     Disk, Error,
-    frame::{Frame, FrameKind, Place, any_header_after, is_blank},
+    frame::{Frame, FrameKind, FrameState, any_header_after, is_blank},
     header::{FILE_HEADER, FileHeader},
     layout,
     log::{Log, LogEnd},
@@ -20,7 +20,7 @@ use super::{
 /// The logs after the snapshot, in order.
 pub(super) struct Chain<'a> {
     links: Vec<Link<'a>>,
-    /// The successor that a rotation left behind.
+    /// The successor that an interrupted rotation left behind.
     pub(super) dropped: Option<String>,
 }
 
@@ -68,12 +68,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Makes what was read durable and the place after it blank, and opens the last log there.
+    /// Makes what was read durable and the space after it blank, and opens the last log there.
     pub(super) fn repair(&self, disk: &Arc<dyn Disk>) -> Result<Log, Error> {
         let mut log = None;
-        // The last frame may have been read from memory that never reached the disk: a process
-        // that dies, or a sync that fails, leaves such. Writing it again, and only that, helps.
-        // When the last log is still empty, that frame is the seal before it.
+        // The last frame may have been read from the page cache and never have reached the disk: a
+        // killed process or a failed sync can leave it so. Writing it again, and only that, makes
+        // it durable. When the last log is still empty, that frame is the seal before it.
         let first = self.links.iter().rposition(|l| l.last_frame.is_some());
         for link in &self.links[first.unwrap_or(self.links.len() - 1)..] {
             log = Some(link.repair(disk)?);
@@ -119,14 +119,14 @@ impl<'a> Link<'a> {
         Ok(link)
     }
 
-    /// Takes the next frame; false at the end.
+    /// Reads the next frame; false at the end.
     fn advance(&mut self, disk: &dyn Disk, replay: &mut Replay<'a>) -> Result<bool, Error> {
         let (bytes, start) = (&self.file.bytes[..], self.end);
         let corrupt = |problem| Err(Error::corrupt(disk, &self.file.name, start, problem));
-        match Place::at(bytes, self.file.base, start) {
-            Place::Blank if is_blank(&bytes[start..]) => return Ok(false),
+        match FrameState::at(bytes, self.file.base, start) {
+            FrameState::Blank if is_blank(&bytes[start..]) => return Ok(false),
             _ if self.sealed.is_some() => return corrupt("there is something after the log's end"),
-            Place::Frame(frame) => {
+            FrameState::Frame(frame) => {
                 if let Err(problem) = self.take(frame, replay) {
                     return corrupt(problem);
                 }
@@ -134,11 +134,13 @@ impl<'a> Link<'a> {
                 self.last_frame = Some(start..self.end);
                 return Ok(true);
             }
-            Place::CutOff => {
+            FrameState::CutOff => {
                 return corrupt("the file ends inside a record that was written whole");
             }
-            Place::NoPayload(end) if is_blank(&bytes[end..]) => self.torn = Some(start..end),
-            Place::Blank | Place::NoHeader if !any_header_after(bytes, self.file.base, start) => {
+            FrameState::NoPayload(end) if is_blank(&bytes[end..]) => self.torn = Some(start..end),
+            FrameState::Blank | FrameState::NoHeader
+                if !any_header_after(bytes, self.file.base, start) =>
+            {
                 let blank = bytes.iter().rev().take_while(|b| **b == 0).count();
                 self.torn = Some(start..bytes.len() - blank);
             }

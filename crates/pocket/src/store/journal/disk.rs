@@ -1,26 +1,26 @@
 //! The file layer under the journal.
 //!
-//! A trait, so that a test may put a layer below that loses whatever was not synced. The journal
-//! assumes no more than this of a disk: bytes are durable once [`DiskFile::sync`] has returned, and
-//! names once [`Disk::sync_folder`] has; before that, any part of them may or may not survive, and
-//! bytes may read as noise. Durable bytes stay what they are while their neighbours are written, or
-//! while they are written again with the same values: a sector holds its old or its new content.
+//! A trait, so that a test may use a layer that loses whatever was not synced. The journal assumes
+//! no more than this of a disk: bytes are durable once [`DiskFile::sync`] has returned, and names
+//! once [`Disk::sync_folder`] has; before that, any part of them may or may not survive, and bytes
+//! may read as noise. Durable bytes stay what they are while their neighbours are written, or while
+//! they are written again with the same values: a sector holds its old or its new content.
 
 use std::{fmt, io, path::PathBuf};
 
 /// A flat folder of files.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// How people find the file called `name`; the folder itself for the empty name.
+    /// The path of the file called `name`, for messages; the folder itself for the empty name.
     fn path(&self, name: &str) -> PathBuf;
     /// The names of all files.
     fn list(&self) -> io::Result<Vec<String>>;
     /// The whole content of a file.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
-    /// Creates an empty file, or empties the one that is there.
+    /// Creates an empty file, or truncates an existing one.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
-    /// Gives a file another name, replacing the file that had it.
+    /// Renames a file, replacing the file that had the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;

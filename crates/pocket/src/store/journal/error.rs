@@ -1,4 +1,4 @@
-//! What can go wrong with a data folder, said so that its owner knows what to do.
+//! Errors of a data folder, each with what the operator can do about it.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -9,16 +9,16 @@ use super::Disk;
 /// Cloneable, because a journal that failed repeats its first cause to every later caller.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot {action} {}; {remedy}", path.display())]
     Io {
-        /// What was tried, such as `write`.
+        /// The attempted action, such as `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// What to do about it.
         remedy: &'static str,
-        /// The answer of the operating system.
+        /// The error of the operating system.
         #[source]
         cause: Arc<io::Error>,
     },
@@ -35,15 +35,14 @@ pub enum Error {
         /// What is wrong there.
         problem: &'static str,
     },
-    /// A file that must be there is not.
+    /// A required file does not exist.
     #[error(
         "{} is missing: {reason}; nothing was changed. put the file back, restore the whole \
          folder from a backup, or move the folder away to start empty", path.display()
     )]
     Missing {
-        /// The file that is not there.
         path: PathBuf,
-        /// How we know that it was.
+        /// Why it must exist.
         reason: &'static str,
     },
     /// Another process has the folder open.
@@ -61,7 +60,6 @@ pub enum Error {
          wrote the folder, or move the folder away to start empty", path.display()
     )]
     Format {
-        /// The `FORMAT` file.
         path: PathBuf,
         /// The version it names.
         found: u32,
@@ -80,7 +78,7 @@ pub enum Error {
     /// The batch does not continue the history. Nothing was written.
     #[error("revision {revision} does not come after revision {last}")]
     Backwards {
-        /// The offending revision.
+        /// The revision out of order.
         revision: u64,
         /// The last one of the history.
         last: u64,
@@ -90,7 +88,7 @@ pub enum Error {
     TooLarge {
         /// Size of the batch.
         bytes: usize,
-        /// The largest size there is.
+        /// The largest allowed size.
         limit: usize,
     },
     /// The object is newer than the snapshot it was given for. Nothing took effect.

@@ -1,9 +1,9 @@
-//! A disk for tests that forgets what was not synced, and fails when told to.
+//! A disk for tests that loses what was not synced, and fails on demand.
 //!
-//! It keeps two truths: what a running process sees, and what is durable, with the writes between
+//! It keeps two states: what a running process sees, and what is durable, with the writes between
 //! them. A power cut leaves the durable part and whatever the chosen [`Loss`] keeps of the rest.
-//! Bytes that are durable stay so while their neighbours are written, or while they are written
-//! again as they are; nothing else is promised.
+//! Durable bytes stay so while their neighbours are written, or while they are written again
+//! unchanged; nothing else is guaranteed.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,18 +37,18 @@ impl Dice {
     }
 }
 
-/// What becomes of unsynced bytes and names when the power fails.
+/// The fate of unsynced bytes and names in a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// All of it is lost.
     Everything,
-    /// Some of the writes arrived in order; the next one only in part.
+    /// A prefix of the writes arrived in order; the next one only in part.
     Later,
     /// Each sector arrived or not; those that did not keep what they held.
     Sectors,
     /// The same, but what did not arrive reads as noise or zeroes.
     Noise,
-    /// All of it arrived, and only the answer was lost.
+    /// All of it arrived, and only the confirmation was lost.
     Nothing,
     /// Not a power cut: the process died, and its writes are still in memory, unsynced.
     Process,
@@ -65,7 +65,7 @@ pub(crate) const LOSSES: [Loss; 6] = [
 
 /// The calls that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum DiskCall {
     Create,
     Write,
     SetLen,
@@ -96,22 +96,22 @@ enum Naming {
 }
 
 #[derive(Debug, Clone, Default)]
-struct State {
+struct DiskState {
     inodes: HashMap<u64, Inode>,
     seen: BTreeMap<String, u64>,
     durable: BTreeMap<String, u64>,
     pending: Vec<Naming>,
     calls: usize,
     cut_at: Option<usize>,
-    fault: Option<(Call, io::ErrorKind)>,
+    fault: Option<(DiskCall, io::ErrorKind)>,
 }
 
 /// Clones share the disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FaultyDisk(Arc<Mutex<State>>);
+pub(crate) struct FaultyDisk(Arc<Mutex<DiskState>>);
 
 impl FaultyDisk {
-    /// How many calls were made that change something.
+    /// The number of calls that changed something.
     pub(crate) fn calls(&self) -> usize {
         self.0.lock().calls
     }
@@ -129,7 +129,7 @@ impl FaultyDisk {
     }
 
     /// Lets this kind of call fail from now on.
-    pub(crate) fn fail(&self, call: Call, kind: io::ErrorKind) {
+    pub(crate) fn fail(&self, call: DiskCall, kind: io::ErrorKind) {
         self.0.lock().fault = Some((call, kind));
     }
 
@@ -148,12 +148,12 @@ impl FaultyDisk {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// A disk of its own with the same durable content.
+    /// An independent disk with the same durable content.
     pub(crate) fn copy(&self) -> Self {
         self.restart(Loss::Everything, &mut Dice::new(0))
     }
 
-    /// Changes a file behind everybody's back.
+    /// Changes a file as a foreign process would.
     pub(crate) fn tamper(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.0.lock();
         let id = state.seen[name];
@@ -162,7 +162,7 @@ impl FaultyDisk {
         inode.durable.clone_from(&inode.seen);
     }
 
-    fn call(&self, call: Call, act: impl FnOnce(&mut State, bool)) -> io::Result<()> {
+    fn call(&self, call: DiskCall, act: impl FnOnce(&mut DiskState, bool)) -> io::Result<()> {
         let mut state = self.0.lock();
         let dead = state.cut_at.is_some_and(|at| state.calls > at);
         state.calls += 1;
@@ -171,8 +171,8 @@ impl FaultyDisk {
         }
         let cut = state.cut_at.is_some_and(|at| state.calls > at);
         let fault = state.fault.filter(|(which, _)| *which == call);
-        // A failing write or sync does harm; the other calls do nothing when they fail.
-        if cut || fault.is_none() || matches!(call, Call::Write | Call::Sync) {
+        // A failing write or sync has an effect; the other calls do nothing when they fail.
+        if cut || fault.is_none() || matches!(call, DiskCall::Write | DiskCall::Sync) {
             act(&mut state, !cut && fault.is_none());
         }
         match fault {
@@ -193,7 +193,7 @@ impl FaultyDisk {
     }
 }
 
-fn lose_names(state: &mut State, loss: Loss, dice: &mut Dice) {
+fn lose_names(state: &mut DiskState, loss: Loss, dice: &mut Dice) {
     let pending = std::mem::take(&mut state.pending);
     let kept = dice.below(pending.len() + 1);
     for (at, naming) in pending.into_iter().enumerate() {
@@ -252,7 +252,7 @@ fn lose_bytes(inode: &mut Inode, loss: Loss, dice: &mut Dice) {
     inode.seen.clone_from(&inode.durable);
 }
 
-/// Whether a write made the file longer by itself, without a call to set its length.
+/// Whether a write extended the file by itself, without a call to set its length.
 fn lengthens(len: &mut usize, change: &Pending) -> bool {
     let before = *len;
     match change {
@@ -313,7 +313,7 @@ impl Disk for FaultyDisk {
 
     fn create(&self, file: &str) -> io::Result<Box<dyn DiskFile>> {
         let id = self.calls() as u64;
-        self.call(Call::Create, |state, _| {
+        self.call(DiskCall::Create, |state, _| {
             state.inodes.insert(id, Inode::default());
             state.seen.insert(file.into(), id);
             state.pending.push(Naming::Link(file.into(), id));
@@ -327,7 +327,7 @@ impl Disk for FaultyDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let naming = Naming::Rename(from.into(), to.into(), self.id(from)?);
-        self.call(Call::Rename, |state, _| {
+        self.call(DiskCall::Rename, |state, _| {
             name(&mut state.seen, naming.clone());
             state.pending.push(naming);
         })
@@ -335,14 +335,14 @@ impl Disk for FaultyDisk {
 
     fn remove(&self, file: &str) -> io::Result<()> {
         self.id(file)?;
-        self.call(Call::Remove, |state, _| {
+        self.call(DiskCall::Remove, |state, _| {
             state.seen.remove(file);
             state.pending.push(Naming::Unlink(file.into()));
         })
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        self.call(Call::SyncFolder, |state, works| {
+        self.call(DiskCall::SyncFolder, |state, works| {
             if works {
                 state.durable.clone_from(&state.seen);
                 state.pending.clear();
@@ -355,7 +355,7 @@ impl Disk for FaultyDisk {
 struct FaultyFile(FaultyDisk, u64);
 
 impl FaultyFile {
-    fn change(&self, call: Call, change: Pending) -> io::Result<()> {
+    fn change(&self, call: DiskCall, change: Pending) -> io::Result<()> {
         self.0.call(call, |state, _| {
             let inode = state.inodes.entry(self.1).or_default();
             apply(&mut inode.seen, &change);
@@ -366,26 +366,27 @@ impl FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let fails = matches!(self.0.0.lock().fault, Some((Call::Write, _)));
+        let fails = matches!(self.0.0.lock().fault, Some((DiskCall::Write, _)));
         let written = if fails { bytes.len() / 2 } else { bytes.len() };
         let change = Pending::Write(offset as usize, bytes[..written].to_vec());
-        self.change(Call::Write, change)
+        self.change(DiskCall::Write, change)
     }
 
     fn set_len(&mut self, len: u64) -> io::Result<()> {
-        self.change(Call::SetLen, Pending::SetLen(len as usize))
+        self.change(DiskCall::SetLen, Pending::SetLen(len as usize))
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.call(Call::Sync, |state, works| {
-            let failed = state.fault.is_some_and(|(call, _)| call == Call::Sync);
+        self.0.call(DiskCall::Sync, |state, works| {
+            let failed = state.fault.is_some_and(|(call, _)| call == DiskCall::Sync);
             let inode = state.inodes.entry(self.1).or_default();
             if works {
                 for change in std::mem::take(&mut inode.pending) {
                     apply(&mut inode.durable, &change);
                 }
             } else if failed {
-                // As on a real system: the bytes stay visible, count as clean, and are nowhere.
+                // As on a real system: the bytes stay visible, count as clean, and are not on the
+                // disk.
                 inode.pending.retain(|p| matches!(p, Pending::SetLen(_)));
             }
         })

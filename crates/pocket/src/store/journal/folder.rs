@@ -11,7 +11,7 @@ use super::{Disk, DiskFile, Error};
 
 const LOCK: &str = "lock";
 
-/// A folder on the local disk. Objects may be secrets, so nobody but its owner may look inside.
+/// A folder on the local disk. Objects may be secrets, so only its owner may read it.
 #[derive(Debug)]
 pub struct FolderDisk {
     folder: PathBuf,
@@ -20,7 +20,7 @@ pub struct FolderDisk {
 }
 
 impl FolderDisk {
-    /// Opens the folder, creating it when it is not there, and locks it.
+    /// Opens the folder, creating it if it is missing, and locks it.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         let folder = folder.into();
         create_folder(&folder).map_err(Error::io_at("create", folder.clone()))?;
@@ -72,7 +72,7 @@ impl Disk for FolderDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
-            // A name that is not text is none of ours.
+            // A name that is not valid UTF-8 is not one of the journal's.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)

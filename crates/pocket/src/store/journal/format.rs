@@ -1,7 +1,6 @@
-//! The `FORMAT` file: which version of the layout a data folder has, and the way up from older
-//! ones.
+//! The `FORMAT` file: the version of a data folder's layout, and the migrations from older ones.
 //!
-//! It is written last when a folder is made, so a folder without it was never used.
+//! It is written last when a folder is created, so a folder without it was never used.
 
 use std::sync::Arc;
 
@@ -17,14 +16,14 @@ use super::{
 const CURRENT: u32 = 1;
 const LABEL: &str = "pocket data format ";
 
-/// Rewrites a folder from the version it is listed under to the next one. Like everything here it
-/// may be cut short anywhere, so it must leave the old files usable until the new ones are durable.
+/// Rewrites a folder from the version it is listed under to the next one. It may be interrupted
+/// anywhere, so it must leave the old files usable until the new ones are durable.
 type Migration = fn(&Arc<dyn Disk>) -> Result<(), Error>;
 
 /// The steps from older versions, by the version they start from.
 const MIGRATIONS: &[(u32, Migration)] = &[];
 
-/// Makes an unused folder ready, brings an older one up to date, refuses what is not understood.
+/// Initializes an unused folder, migrates an older one, refuses an unknown format.
 pub(super) fn ensure(disk: &Arc<dyn Disk>, step: u32) -> Result<(), Error> {
     let layout = Layout::of(&**disk)?;
     if layout.format {

@@ -1,8 +1,9 @@
-//! How bytes lie in a file: a file header, then frames, each holding records. Pure.
+//! The byte layout of a file: a file header, then frames, each holding records. Pure.
 //!
-//! All numbers are little-endian. A [frame](Frame) is the unit of atomicity: its checksums decide whether
-//! all of its records exist or none. They also cover where the frame lies (file and offset), so
-//! that a frame that was stored *inside* an object, or copied elsewhere, is never taken for one.
+//! All numbers are little-endian. A [frame](Frame) is the unit of atomicity: its checksums decide
+//! whether all of its records exist or none. They also cover the position of the frame (file and
+//! offset), so that a frame that was stored *inside* an object, or copied elsewhere, is never
+//! mistaken for one.
 //!
 //! ```text
 //! file    magic 8, version 4, step 4, base revision 8, zero 4, checksum 4
@@ -25,12 +26,12 @@ pub(super) const PAYLOAD_LIMIT: usize = 1 << 30;
 
 const MARK: [u8; 4] = *b"\xf7NPF";
 
-/// What a frame says.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameKind {
     /// Records that were committed together.
     Batch = 1,
-    /// The log ends here and goes on in the one whose base is this frame's `last`.
+    /// The log ends here and continues in the one whose base is this frame's `last`.
     Seal = 2,
     /// The journal was closed in order.
     Close = 3,
@@ -54,7 +55,7 @@ impl FrameKind {
     }
 }
 
-/// A sound frame.
+/// A valid frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
     pub(super) kind: FrameKind,
@@ -72,22 +73,22 @@ impl Frame<'_> {
     }
 }
 
-/// What lies at an offset of a file.
+/// The content at an offset of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum FrameState<'a> {
     Frame(Frame<'a>),
     /// Nothing was written here.
     Blank,
     /// No frame header.
     NoHeader,
-    /// A frame was begun here, and must end at this offset, but its payload is not sound.
+    /// A frame begins here, and must end at this offset, but its payload is invalid.
     NoPayload(usize),
-    /// A frame was begun here, and the file ends before it does.
+    /// A frame begins here, and the file ends before it does.
     CutOff,
 }
 
-impl<'a> Place<'a> {
-    /// Looks at `offset` of the file whose base is `base`.
+impl<'a> FrameState<'a> {
+    /// Reads the content at `offset` of the file whose base is `base`.
     pub(super) fn at(file: &'a [u8], base: u64, offset: usize) -> Self {
         let rest = file.get(offset..).unwrap_or_default();
         let Some(header) = rest.get(..FRAME_HEADER) else {
@@ -135,7 +136,7 @@ fn header_checksum(header: &[u8], base: u64, offset: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), &header[..32])
 }
 
-/// Whether a sound frame header lies anywhere after `offset`.
+/// Whether a valid frame header lies anywhere after `offset`.
 pub(super) fn any_header_after(file: &[u8], base: u64, offset: usize) -> bool {
     let rest = file.get(offset + 1..).unwrap_or_default();
     rest.windows(FRAME_HEADER).enumerate().any(|(at, header)| {
@@ -143,7 +144,7 @@ pub(super) fn any_header_after(file: &[u8], base: u64, offset: usize) -> bool {
     })
 }
 
-/// Whether there is nothing but zeroes.
+/// Whether all bytes are zero.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
     static ZEROES: [u8; 4096] = [0; 4096];
     bytes
@@ -151,16 +152,16 @@ pub(super) fn is_blank(bytes: &[u8]) -> bool {
         .all(|chunk| chunk == &ZEROES[..chunk.len()])
 }
 
-/// A frame under construction: records are pushed, then [`FrameBuffer::finish`] makes it whole.
+/// A frame under construction: records are pushed, then [`FrameBuffer::finish`] completes it.
 #[derive(Debug, Default)]
 pub(super) struct FrameBuffer(Vec<u8>);
 
 impl FrameBuffer {
     /// Starts again, keeping the memory unless an unusually large frame made it grow.
     pub(super) fn clear(&mut self) {
-        const KEPT: usize = 1 << 20;
+        const MAX_RETAINED_BYTES: usize = 1 << 20;
         self.0.clear();
-        self.0.shrink_to(KEPT);
+        self.0.shrink_to(MAX_RETAINED_BYTES);
         self.0.resize(FRAME_HEADER, 0);
     }
 

@@ -5,7 +5,6 @@ pub(super) const FILE_HEADER: usize = 32;
 
 const VERSION: u32 = 1;
 
-/// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
     Log,
@@ -25,7 +24,7 @@ impl FileKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileHeader {
     pub(super) kind: FileKind,
-    /// A log is always a multiple of this long; zero in a snapshot.
+    /// The length of a log is always a multiple of this; zero in a snapshot.
     pub(super) step: u32,
     /// The revision before the first record of a log; the revision of a snapshot.
     pub(super) base: u64,
@@ -43,7 +42,7 @@ impl FileHeader {
         bytes
     }
 
-    /// The header of `file`, if it begins with a sound one of this kind.
+    /// The header of `file`, if it begins with a valid one of this kind.
     pub(super) fn decode(kind: FileKind, file: &[u8]) -> Option<Self> {
         let bytes = file.get(..FILE_HEADER)?;
         let header = Self {

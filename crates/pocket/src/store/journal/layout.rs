@@ -2,14 +2,14 @@
 
 use super::{Disk, Error};
 
-/// What the folder holds, by name. Files that are not ours are left alone.
+/// The files of a folder, by name. Foreign files are left alone.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     /// Bases of the logs, ascending.
     pub(super) logs: Vec<u64>,
     /// Revisions of the snapshots, ascending.
     pub(super) snapshots: Vec<u64>,
-    /// Files whose making was cut short.
+    /// Files whose creation was interrupted.
     pub(super) unfinished: Vec<String>,
     /// Whether there is a `FORMAT` file.
     pub(super) format: bool,
@@ -28,7 +28,7 @@ pub(super) fn snapshot(revision: u64) -> String {
     format!("snapshot-{revision:020}.seg")
 }
 
-/// The same while it is being written.
+/// The name of a snapshot that is being written.
 pub(super) fn new_snapshot(revision: u64) -> String {
     format!("snapshot-{revision:020}.tmp")
 }
@@ -56,12 +56,12 @@ impl Layout {
         }
     }
 
-    /// Where recovery begins: the newest snapshot, or the beginning of history.
+    /// Where recovery starts: the newest snapshot, or the beginning of history.
     pub(super) fn base(&self) -> u64 {
         self.snapshots.last().copied().unwrap_or(0)
     }
 
-    /// Files that the newest snapshot made superfluous, and those never finished.
+    /// Files that the newest snapshot superseded, and unfinished ones.
     pub(super) fn superseded(&self) -> impl Iterator<Item = String> + '_ {
         let base = self.base();
         let logs = self.logs.iter().filter(move |b| **b < base);

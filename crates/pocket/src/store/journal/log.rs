@@ -1,8 +1,9 @@
 //! The log that is being written.
 //!
-//! Its file grows by whole steps, and each step is durable before anything is written into it. So
-//! a commit costs one write and one sync that need not change the file's length, and a file whose
-//! length is no multiple of the step, or that ends inside a frame, was cut off by somebody else.
+//! Its file grows by whole steps, and each step is durable before anything is written into it. So a
+//! commit costs one write and one sync that need not change the file's length, and a file whose
+//! length is no multiple of the step, or that ends inside a frame, was truncated by another
+//! program.
 
 use std::sync::Arc;
 
@@ -21,14 +22,14 @@ pub(super) struct Log {
     header: FileHeader,
     /// The revision of the last record.
     last: u64,
-    /// Where the next frame goes.
+    /// The offset of the next frame.
     end: u64,
     /// Length of the file.
     len: u64,
     buffer: FrameBuffer,
 }
 
-/// Where a log that was read ends.
+/// Where a recovered log ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogEnd {
     pub(super) last: u64,
@@ -37,7 +38,7 @@ pub(super) struct LogEnd {
 }
 
 impl Log {
-    /// Makes an empty log of what comes after revision `base`. Durable when it returns.
+    /// Creates an empty log for the records after revision `base`. Durable when it returns.
     pub(super) fn create(disk: &Arc<dyn Disk>, base: u64, step: u32) -> Result<Self, Error> {
         let name = layout::log(base);
         let header = FileHeader {
@@ -110,14 +111,14 @@ impl Log {
         self.commit(FrameKind::Batch, last)
     }
 
-    /// Ends this log: history goes on in the log after revision `next`.
+    /// Ends this log: history continues in the log after revision `next`.
     pub(super) fn seal(&mut self, next: u64) -> Result<(), Error> {
         self.buffer.clear();
         self.commit(FrameKind::Seal, next)
     }
 
-    /// Notes that everything before is durable; see [`super::Journal::close`].
-    pub(super) fn note_close(&mut self) -> Result<(), Error> {
+    /// Records that everything before is durable; see [`super::Journal::close`].
+    pub(super) fn write_close(&mut self) -> Result<(), Error> {
         self.buffer.clear();
         self.commit(FrameKind::Close, self.last)
     }

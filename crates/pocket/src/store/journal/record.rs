@@ -1,4 +1,4 @@
-//! The form of a record in a frame; see [`super::frame`] for the whole layout. Pure.
+//! The encoding of a record in a frame; see [`super::frame`] for the whole layout. Pure.
 
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ pub(super) fn record_len(record: &Record) -> usize {
     RECORD_HEADER + record.key.len() + record.value.as_ref().map_or(0, Bytes::len)
 }
 
-/// A record where it lies in a file.
+/// A record borrowed from a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawRecord<'a> {
     pub(super) revision: u64,
@@ -35,7 +35,7 @@ pub(super) struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
-    /// Takes the first record off `payload`; `None` if there is no whole record.
+    /// Splits the first record off `payload`; `None` if it is incomplete.
     pub(super) fn take(payload: &mut &'a [u8]) -> Option<Self> {
         let revision = u64_at(payload, 0)?;
         let key_len = u32_at(payload, 8)? as usize;

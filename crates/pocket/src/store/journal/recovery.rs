@@ -1,13 +1,13 @@
-//! Reads a data folder: the newest snapshot, then the chain of logs after it.
+//! Recovers a data folder: the newest snapshot, then the chain of logs after it.
 //!
 //! The one harmless flaw is a torn tail: the last frame of the last log, whose sync had not
-//! returned, so nobody was told that it exists. Everything else is an error that names the file,
-//! and nothing in the folder is changed before the whole chain has been found sound.
+//! returned, so its write was never confirmed to a client. Everything else is an error that names
+//! the file, and nothing in the folder is changed before the whole chain has been validated.
 
 use std::sync::Arc;
 
 use super::{
-    Disk, Error, Recovered, Settings,
+    Disk, Error, JournalSettings, Recovered,
     chain::Chain,
     frame::is_blank,
     header::{FILE_HEADER, FileHeader, FileKind},
@@ -17,7 +17,7 @@ use super::{
     snapshot,
 };
 
-/// A file as it was read.
+/// A file that was read.
 #[derive(Debug)]
 pub(super) struct LoadedFile {
     pub(super) name: String,
@@ -36,13 +36,13 @@ impl LoadedFile {
         FileHeader::decode(FileKind::Log, &self.bytes).filter(|header| header.base == self.base)
     }
 
-    /// Whether no frame was ever written here.
+    /// Whether no frame was ever written.
     pub(super) fn is_unused(&self) -> bool {
         is_blank(self.bytes.get(FILE_HEADER..).unwrap_or_default())
     }
 }
 
-/// A journal ready to go on.
+/// A recovered journal, ready for writing.
 #[derive(Debug)]
 pub(super) struct Resumed {
     pub(super) log: Log,
@@ -52,7 +52,7 @@ pub(super) struct Resumed {
     pub(super) sealed_bytes: u64,
 }
 
-pub(super) fn recover(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Resumed, Error> {
+pub(super) fn recover(disk: &Arc<dyn Disk>, settings: &JournalSettings) -> Result<Resumed, Error> {
     let layout = Layout::of(&**disk)?;
     let snapshot = match layout.snapshots.last() {
         Some(&revision) => Some(LoadedFile::load(
@@ -70,7 +70,8 @@ pub(super) fn recover(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Resum
     let chain = Chain::read(&**disk, &logs, &mut replay)?;
 
     let log = chain.repair(disk)?;
-    // A name may have been seen that is not durable; what it replaces must not go before it is.
+    // A name may be visible that is not durable; the file it replaces must not be removed before it
+    // is.
     disk.sync_folder().map_err(Error::io(&**disk, "sync", ""))?;
     tidy(&**disk, layout.superseded().chain(chain.dropped.clone()))?;
     let (live, tail, tail_after) = replay.finish();
@@ -111,7 +112,7 @@ fn load_logs(disk: &dyn Disk, layout: &Layout) -> Result<Vec<LoadedFile>, Error>
         .collect()
 }
 
-/// Removes files for good.
+/// Removes files durably.
 pub(super) fn tidy(disk: &dyn Disk, names: impl Iterator<Item = String>) -> Result<(), Error> {
     let mut removed = false;
     for name in names {

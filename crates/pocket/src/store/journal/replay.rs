@@ -1,38 +1,38 @@
-//! Rebuilds the state from records, looking at them where they lie in the files. Pure.
+//! Rebuilds the state from records borrowed from the files. Pure.
 //!
-//! Only what is kept is copied: objects that live, and the changes of the tail. No file's buffer
-//! stays in memory because of one small object in it.
+//! Only what is kept is copied: live objects, and the changes of the tail. No file's buffer stays
+//! in memory because of one small object in it.
 
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::{Change, Record, record::RawRecord};
+use super::{JournalChange, Record, record::RawRecord};
 
 /// A version of an object: its revision and value.
-type Version<'a> = (u64, &'a [u8]);
+type ObjectVersion<'a> = (u64, &'a [u8]);
 
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
     /// Every key with its version, if it exists. In the order of the snapshot, which is usually
     /// that of the keys, so that little is left to sort.
-    slots: Vec<(&'a [u8], Option<Version<'a>>)>,
+    slots: Vec<(&'a [u8], Option<ObjectVersion<'a>>)>,
     by_key: HashMap<&'a [u8], usize>,
-    tail: VecDeque<Write<'a>>,
+    tail: VecDeque<LoggedWrite<'a>>,
     tail_limit: usize,
     tail_after: u64,
 }
 
-/// A write of a log, with what it replaced.
+/// A write of a log, with the version it replaced.
 #[derive(Debug)]
-struct Write<'a> {
+struct LoggedWrite<'a> {
     slot: usize,
     record: RawRecord<'a>,
-    previous: Option<Version<'a>>,
+    previous: Option<ObjectVersion<'a>>,
 }
 
 impl<'a> Replay<'a> {
-    /// Begins with no objects at revision `base`.
+    /// Starts with no objects at revision `base`.
     pub(super) fn new(base: u64, tail_limit: usize) -> Self {
         Self {
             slots: Vec::new(),
@@ -43,15 +43,15 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// An object of a snapshot.
+    /// Adds an object of a snapshot.
     pub(super) fn restore(&mut self, record: RawRecord<'a>) {
         self.set(&record);
     }
 
-    /// A write of a log.
+    /// Applies a write of a log.
     pub(super) fn apply(&mut self, record: RawRecord<'a>) {
         let (slot, previous) = self.set(&record);
-        self.tail.push_back(Write {
+        self.tail.push_back(LoggedWrite {
             slot,
             record,
             previous,
@@ -63,7 +63,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn set(&mut self, record: &RawRecord<'a>) -> (usize, Option<Version<'a>>) {
+    fn set(&mut self, record: &RawRecord<'a>) -> (usize, Option<ObjectVersion<'a>>) {
         let version = record.value.map(|value| (record.revision, value));
         let next = self.slots.len();
         let slot = *self.by_key.entry(record.key).or_insert(next);
@@ -75,7 +75,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The objects by key, the tail, and the revision after which the tail begins.
-    pub(super) fn finish(self) -> (Vec<Record>, Vec<Change>, u64) {
+    pub(super) fn finish(self) -> (Vec<Record>, Vec<JournalChange>, u64) {
         let slots: Vec<Option<Record>> = self
             .slots
             .iter()
@@ -92,17 +92,17 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Makes sure that each version is in memory once, however often the tail speaks of it.
+/// Copies each version once, however often the tail refers to it.
 struct Copies<'s> {
     slots: &'s [Option<Record>],
-    /// By revision, which is one write's alone.
+    /// By revision, which is unique.
     others: HashMap<u64, Record>,
 }
 
 impl Copies<'_> {
-    fn change(&mut self, write: &Write<'_>) -> Change {
+    fn change(&mut self, write: &LoggedWrite<'_>) -> JournalChange {
         let raw = &write.record;
-        Change {
+        JournalChange {
             previous: write.previous.map(|old| self.of(write.slot, raw.key, old)),
             record: match raw.value {
                 Some(value) => self.of(write.slot, raw.key, (raw.revision, value)),
@@ -115,7 +115,7 @@ impl Copies<'_> {
         }
     }
 
-    fn of(&mut self, slot: usize, key: &[u8], version: Version<'_>) -> Record {
+    fn of(&mut self, slot: usize, key: &[u8], version: ObjectVersion<'_>) -> Record {
         match &self.slots[slot] {
             Some(live) if live.revision == version.0 => live.clone(),
             _ => {
@@ -126,7 +126,7 @@ impl Copies<'_> {
     }
 }
 
-fn copy(key: &[u8], (revision, value): Version<'_>) -> Record {
+fn copy(key: &[u8], (revision, value): ObjectVersion<'_>) -> Record {
     Record {
         revision,
         key: Bytes::copy_from_slice(key),

@@ -1,13 +1,13 @@
 //! Snapshots: all objects at one revision, in a file of their own.
 //!
-//! A snapshot gets its name only once it is whole and durable, so one that has a name and is not
-//! sound was damaged later.
+//! A snapshot gets its name only once it is complete and durable, so a named one that is invalid
+//! was damaged later.
 
 use std::sync::Arc;
 
 use super::{
     Disk, DiskFile, Error, Record,
-    frame::{FrameBuffer, FrameKind, PAYLOAD_LIMIT, Place},
+    frame::{FrameBuffer, FrameKind, FrameState, PAYLOAD_LIMIT},
     header::{FILE_HEADER, FileHeader, FileKind},
     layout,
     record::{RawRecord, record_len},
@@ -15,10 +15,10 @@ use super::{
     replay::Replay,
 };
 
-/// Objects are written in pieces of about this size.
-const PIECE: usize = 256 * 1024;
+/// Approximate bytes of objects in one frame.
+const PIECE_BYTES: usize = 256 * 1024;
 
-/// A snapshot to be written, perhaps by another thread while the journal takes more batches.
+/// A snapshot to be written, perhaps by another thread while the journal appends more batches.
 #[derive(Debug)]
 pub struct Compaction {
     pub(super) disk: Arc<dyn Disk>,
@@ -50,9 +50,9 @@ impl Compaction {
         pieces.finish()
     }
 
-    /// The same bit by bit, for a writer that has batches to take in between.
+    /// As [`Self::write`], in pieces, for a writer that appends batches in between.
     pub fn start(self) -> Result<Pieces, Error> {
-        let writer = Writer::create(self.disk.clone(), self.revision)?;
+        let writer = SnapshotWriter::create(self.disk.clone(), self.revision)?;
         let mut pieces = Pieces {
             compaction: self,
             writer,
@@ -80,18 +80,18 @@ impl Compaction {
     }
 }
 
-/// A snapshot that is being written. One that is dropped unfinished gives its space back; failing
-/// at that, the next start does.
+/// A snapshot that is being written. One that is dropped unfinished removes its file; if that
+/// fails, the next start does.
 #[derive(Debug)]
 pub struct Pieces {
     compaction: Compaction,
-    writer: Writer,
+    writer: SnapshotWriter,
     count: u64,
     finished: bool,
 }
 
 impl Pieces {
-    /// Adds an object; a deleted one leaves no trace.
+    /// Adds an object; a deleted one is skipped.
     pub fn push(&mut self, record: &Record) -> Result<(), Error> {
         if record.value.is_some() {
             self.compaction.check(record)?;
@@ -106,7 +106,7 @@ impl Pieces {
         self.writer.sync()
     }
 
-    /// Makes the snapshot whole and durable.
+    /// Completes the snapshot and makes it durable.
     pub fn finish(mut self) -> Result<Snapshot, Error> {
         let bytes = self.writer.finish(self.count)?;
         self.finished = true;
@@ -127,7 +127,7 @@ impl Drop for Pieces {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct SnapshotWriter {
     disk: Arc<dyn Disk>,
     name: String,
     file: Box<dyn DiskFile>,
@@ -136,7 +136,7 @@ struct Writer {
     buffer: FrameBuffer,
 }
 
-impl Writer {
+impl SnapshotWriter {
     fn create(disk: Arc<dyn Disk>, base: u64) -> Result<Self, Error> {
         let name = layout::new_snapshot(base);
         let file = disk
@@ -164,7 +164,7 @@ impl Writer {
     }
 
     fn push(&mut self, record: &Record) -> Result<(), Error> {
-        if self.buffer.payload_len() + record_len(record) > PIECE {
+        if self.buffer.payload_len() + record_len(record) > PIECE_BYTES {
             self.flush(FrameKind::Objects, 0)?;
         }
         self.buffer.push(record);
@@ -200,7 +200,7 @@ impl Writer {
     }
 }
 
-/// Puts the objects of a snapshot into `replay`.
+/// Loads the objects of a snapshot into `replay`.
 pub(super) fn read<'a>(
     disk: &dyn Disk,
     file: &'a LoadedFile,
@@ -213,7 +213,7 @@ pub(super) fn read<'a>(
     }
     let (mut offset, mut count) = (FILE_HEADER, 0);
     loop {
-        let Place::Frame(frame) = Place::at(&file.bytes, file.base, offset) else {
+        let FrameState::Frame(frame) = FrameState::at(&file.bytes, file.base, offset) else {
             return Err(corrupt(offset, "the objects here are damaged or cut off"));
         };
         let end = offset + frame.len();

@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use super::{faulty::FaultyDisk, *};
 
-/// Small, so that a few batches fill several steps and ask for compaction.
-const SMALL: Settings = Settings {
+/// Small, so that a few batches fill several steps and require compaction.
+const SMALL: JournalSettings = JournalSettings {
     tail_limit: 1000,
     compact_above: 4096,
     step: 256,
@@ -35,12 +35,12 @@ fn open(disk: &FaultyDisk) -> Result<(Journal, Recovered), Error> {
     Journal::open(Box::new(disk.clone()), SMALL)
 }
 
-/// What the journal ought to hold.
+/// The expected content of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Model {
     revision: u64,
     live: BTreeMap<Bytes, Record>,
-    history: Vec<Change>,
+    history: Vec<JournalChange>,
 }
 
 impl Model {
@@ -50,7 +50,7 @@ impl Model {
                 Some(_) => self.live.insert(record.key.clone(), record.clone()),
                 None => self.live.remove(&record.key),
             };
-            self.history.push(Change {
+            self.history.push(JournalChange {
                 record: record.clone(),
                 previous,
             });
@@ -62,7 +62,7 @@ impl Model {
         self.live.values().cloned().collect()
     }
 
-    /// Whether `recovered` is this, with a tail that misses nothing after its beginning.
+    /// Whether `recovered` matches, with a tail that misses nothing after its beginning.
     fn matches(&self, recovered: &Recovered) -> bool {
         let tail = self
             .history
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// A disk with a snapshot, a sealed log, and a last log; and what it holds.
+/// A disk with a snapshot, a sealed log, and a last log; and its content.
 fn written_disk() -> (FaultyDisk, Journal, Model) {
     let disk = FaultyDisk::default();
     let (mut journal, _) = open(&disk).unwrap();
@@ -121,7 +121,7 @@ fn everything_written_is_read_back_with_what_it_replaced() {
 #[test]
 fn the_tail_is_bounded_and_says_where_it_begins() {
     let (disk, ..) = written_disk();
-    let settings = Settings {
+    let settings = JournalSettings {
         tail_limit: 2,
         ..SMALL
     };
@@ -154,7 +154,8 @@ fn the_revision_survives_when_nothing_else_does() {
 #[test]
 fn a_batch_costs_one_write_and_one_sync() {
     let disk = FaultyDisk::default();
-    let (mut journal, _) = Journal::open(Box::new(disk.clone()), Settings::default()).unwrap();
+    let (mut journal, _) =
+        Journal::open(Box::new(disk.clone()), JournalSettings::default()).unwrap();
     let before = disk.calls();
     for revision in 1..=100 {
         journal.append(&[put(revision, "a", "value")]).unwrap();
@@ -235,7 +236,7 @@ fn a_snapshot_takes_no_object_from_the_future() {
     assert_eq!(open(&disk.copy()).unwrap().1.live.len(), 2);
 }
 
-/// A value that holds the very bytes of a log must not be mistaken for a part of one.
+/// A value that contains the bytes of a log must not be mistaken for a part of one.
 #[test]
 fn a_log_stored_as_a_value_is_only_a_value() {
     let (disk, ..) = written_disk();
@@ -248,7 +249,7 @@ fn a_log_stored_as_a_value_is_only_a_value() {
     };
     journal.append(std::slice::from_ref(&record)).unwrap();
     assert_eq!(open(&other.copy()).unwrap().1.live, vec![record]);
-    // Looks like a write that was cut short at its beginning, with whole frames after it.
+    // Looks like a write that was interrupted at its beginning, with whole frames after it.
     other.tamper(&layout::log(0), |file| file[header::FILE_HEADER] ^= 1);
     assert_eq!(open(&other).unwrap().1.revision, 0);
 }

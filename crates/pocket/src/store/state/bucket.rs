@@ -1,4 +1,4 @@
-//! What the state holds of one resource, and where to find it.
+//! The state of one resource, and the index of all.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -19,10 +19,10 @@ pub(super) struct Bucket {
     /// The newest sequenced but uncommitted change of an object.
     pub(super) pending: HashMap<Arc<str>, Arc<Event>>,
     pub(super) log: VecDeque<Arc<Event>>,
-    /// The newest change of this resource that is no longer in the log.
+    /// The newest change of this resource that was dropped from the log.
     pub(super) forgotten: u64,
     pub(super) wake: wake::Sender<u64>,
-    /// Told of each commit before anybody can see it.
+    /// Called with each commit before a client can see it.
     pub(super) followers: Vec<Follower>,
 }
 
@@ -56,8 +56,8 @@ impl Buckets {
         self.all.get_mut(*self.indices.get(resource)?)
     }
 
-    /// The bucket of a resource. Only the first time does this allocate: a bucket at `revision`,
-    /// of which nothing is known that happened up to `forgotten`.
+    /// The bucket of a resource. The first call allocates it: a bucket at `revision`, whose changes
+    /// up to `forgotten` are unknown.
     pub(super) fn of(&mut self, resource: &str, revision: u64, forgotten: u64) -> &mut Bucket {
         let index = self.indices.get(resource).copied();
         let index =
@@ -73,7 +73,7 @@ impl Buckets {
         self.all.iter_mut()
     }
 
-    /// The same objects and history, with nothing pending and nobody watching.
+    /// The same objects and history, with nothing pending and no watchers.
     pub(super) fn fork(&self, revision: u64) -> Self {
         let mut fork = Self::default();
         for bucket in &self.all {

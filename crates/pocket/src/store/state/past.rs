@@ -1,6 +1,6 @@
-//! Reading what was: objects and ranges at a past revision, and the events since.
+//! Reads at past revisions: objects, ranges, and the events since.
 //!
-//! Nothing is kept twice for it: the past is the present with the newer events undone.
+//! Nothing is stored twice for it: the past is the present with the newer events undone.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,7 +16,7 @@ use crate::store::{Error, Event, Object};
 
 /// A part of a resource in key order.
 #[derive(Debug, Clone, Default)]
-pub struct Range<'a> {
+pub struct KeyRange<'a> {
     /// Only this namespace, if not empty.
     pub namespace: &'a str,
     /// Only keys after this one.
@@ -25,7 +25,7 @@ pub struct Range<'a> {
     pub limit: Option<usize>,
 }
 
-impl<'a> Range<'a> {
+impl<'a> KeyRange<'a> {
     /// All of a namespace, or of all namespaces if it is empty.
     pub fn of(namespace: &'a str) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// How much of the history is taken at a time.
+/// Bounds on the history read at a time.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) struct Batch {
     pub(in crate::store) events: usize,
@@ -49,15 +49,15 @@ pub struct Page {
     pub revision: u64,
     /// Keys and objects.
     pub objects: Vec<(Arc<str>, Arc<Object>)>,
-    /// How many more the range has.
+    /// How many more objects the range has.
     pub remaining: usize,
 }
 
 impl Page {
-    /// The first of `objects`, up to the limit of the range; `key` makes a key to keep.
+    /// The first of `objects`, up to the limit of the range; `key` makes an owned key.
     fn cut<'a, K>(
         revision: u64,
-        range: &Range<'_>,
+        range: &KeyRange<'_>,
         mut objects: impl Iterator<Item = (K, &'a Arc<Object>)>,
         key: impl Fn(K) -> Arc<str>,
     ) -> Self {
@@ -109,7 +109,12 @@ impl State {
     }
 
     /// The objects of a range as they were at `revision`, which must have been checked.
-    pub(in crate::store) fn page(&self, resource: &str, range: &Range<'_>, revision: u64) -> Page {
+    pub(in crate::store) fn page(
+        &self,
+        resource: &str,
+        range: &KeyRange<'_>,
+        revision: u64,
+    ) -> Page {
         let Some(bucket) = self.buckets.get(resource) else {
             return Page::cut(revision, range, std::iter::empty(), Arc::clone);
         };
@@ -121,7 +126,7 @@ impl State {
         Page::cut(revision, range, objects, Into::into)
     }
 
-    /// Events of a resource after `after` and up to `until`: the first that fit into a batch, and
+    /// Events of a resource after `after` and up to `until`: as many as fit into a batch, and
     /// whether there are more.
     pub(in crate::store) fn events(
         &self,
@@ -139,7 +144,7 @@ impl State {
         let rest = bucket.log.range(start..);
         for event in rest.take_while(|e| e.revision() <= until) {
             bytes += event.weight();
-            // One goes through however large it is.
+            // One event is returned however large it is.
             if events.len() == batch.events || (bytes > batch.bytes && !events.is_empty()) {
                 return (events, true);
             }
@@ -169,7 +174,7 @@ impl State {
 /// The part of `objects` in `range`.
 pub(super) fn scan<'a>(
     objects: &'a Objects,
-    range: &Range<'_>,
+    range: &KeyRange<'_>,
 ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)> + use<'a> {
     let prefix = prefix(range);
     let start: Bound<Arc<str>> = match range.after {
@@ -181,14 +186,14 @@ pub(super) fn scan<'a>(
         .take_while(move |(key, _)| key.starts_with(prefix.as_str()))
 }
 
-pub(super) fn prefix(range: &Range<'_>) -> String {
+pub(super) fn prefix(range: &KeyRange<'_>) -> String {
     match range.namespace {
         "" => String::new(),
         namespace => format!("{namespace}/"),
     }
 }
 
-/// What must be undone to see a bucket as it was at `revision`.
+/// The changes to undo to see a bucket as it was at `revision`.
 fn undo(bucket: &Bucket, revision: u64) -> HashMap<&str, Option<&Arc<Object>>> {
     let newest_first = bucket.log.iter().rev();
     newest_first
@@ -197,10 +202,10 @@ fn undo(bucket: &Bucket, revision: u64) -> HashMap<&str, Option<&Arc<Object>>> {
         .collect()
 }
 
-/// The slow path of a page: the past is today's objects with the changes since undone.
+/// The slow path of a page: today's objects with the changes since undone.
 fn undone<'a>(
     bucket: &'a Bucket,
-    range: &Range<'_>,
+    range: &KeyRange<'_>,
     undo: &HashMap<&'a str, Option<&'a Arc<Object>>>,
 ) -> BTreeMap<&'a str, &'a Arc<Object>> {
     let prefix = prefix(range);

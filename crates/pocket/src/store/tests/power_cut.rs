@@ -1,4 +1,4 @@
-//! Cuts the power under a store that many write to at once.
+//! Cuts the power under a store with many concurrent writers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::store::journal::{
-    Settings,
+    JournalSettings,
     faulty::{Dice, FaultyDisk, LOSSES, Loss},
 };
 
@@ -15,14 +15,14 @@ const WRITERS: u64 = 8;
 const OWNED: usize = 3;
 const CUTS: usize = 5;
 
-/// What an object holds: its revision and value, if there is one.
-type Held = Option<(u64, u64)>;
+/// The revision and value of an object, if it exists.
+type StoredValue = Option<(u64, u64)>;
 
-/// What one writer was promised.
+/// What was confirmed to one writer.
 #[derive(Default)]
 struct Writer {
-    promised: BTreeMap<String, Held>,
-    /// The write whose answer was that the store is broken, and the value it leaves.
+    promised: BTreeMap<String, StoredValue>,
+    /// The write that failed because the store broke, and the value it leaves.
     doubtful: Option<(String, Option<u64>)>,
     written: u64,
 }
@@ -69,7 +69,7 @@ impl Writer {
         }
     }
 
-    /// What is found is promised from now on.
+    /// What is found counts as confirmed from now on.
     fn settle(&mut self, store: &Store, committed: u64) {
         let doubtful = self.doubtful.take();
         for (name, promised) in &mut self.promised {
@@ -96,16 +96,16 @@ impl Writer {
 
 /// Compacts all the time, in several slices.
 fn open(disk: &FaultyDisk) -> Result<Store, journal::Error> {
-    let settings = Settings {
+    let settings = JournalSettings {
         compact_above: 2048,
         step: 512,
-        ..Settings::default()
+        ..JournalSettings::default()
     };
     let disk = Box::new(disk.clone());
     Store::durable_with(disk, settings, Retention::default(), now())
 }
 
-/// Writes from all sides until the power fails; returns the newest revision anybody was shown.
+/// Writes concurrently until the power fails; returns the newest revision that any reader saw.
 async fn run_into_cut(store: &Store, writers: &mut Vec<Writer>, dice: &mut Dice) -> u64 {
     let mut running = JoinSet::new();
     for mut writer in writers.drain(..) {

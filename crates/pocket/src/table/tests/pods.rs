@@ -1,4 +1,4 @@
-//! The status word of a pod, and what is beside it.
+//! The status of a pod, and the cells beside it.
 
 use serde_json::{Value, json};
 

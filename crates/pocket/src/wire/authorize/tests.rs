@@ -6,8 +6,8 @@ fn asked(method: &str, uri: &str) -> String {
         .split_once('?')
         .map_or((uri, None), |(path, query)| (path, Some(query)));
     let method = Method::from_bytes(method.as_bytes()).unwrap();
-    let asked = Asked::read(&method, path, query);
-    let who = Who {
+    let asked = RequestAttributes::read(&method, path, query);
+    let who = Requester {
         name: "bob",
         groups: &[],
     };
@@ -146,7 +146,7 @@ fn a_selector_that_is_overruled_names_nothing() {
     }
 }
 
-/// Nothing may be allowed as one thing and answered as another.
+/// A request must not be authorized as one thing and handled as another.
 #[test]
 fn what_is_judged_is_what_is_answered() {
     let paths = [
@@ -174,8 +174,8 @@ fn what_is_judged_is_what_is_answered() {
         };
         answered += 1;
         let meant = meant(path);
-        let asked = Asked::read(&Method::GET, &meant, None);
-        let What::Resource {
+        let asked = RequestAttributes::read(&Method::GET, &meant, None);
+        let AccessTarget::Resource {
             group,
             resource,
             subresource,
@@ -189,7 +189,7 @@ fn what_is_judged_is_what_is_answered() {
         let judged = (group, resource, name, subresource);
         let (of, plural, named) = (&*target.group, &*target.plural, &*target.name);
         assert_eq!(judged, (of, plural, named, below), "{path}");
-        // Of a namespace, its own name counts.
+        // The namespace of a namespace is its own name.
         let home = match plural {
             "namespaces" => &target.name,
             _ => &target.namespace,

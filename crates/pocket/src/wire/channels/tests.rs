@@ -10,7 +10,7 @@ use tokio::{
 use super::*;
 use crate::environment::Environment;
 
-/// A command whose ends are in the hands of a test.
+/// A command whose streams a test controls.
 struct Command {
     client: WebSocketStream<DuplexStream>,
     stdin: DuplexStream,
@@ -66,7 +66,7 @@ impl Command {
         }
     }
 
-    /// The command ends; what is said of that.
+    /// Ends the command; returns the reported status.
     async fn end(mut self, code: i32) -> Value {
         (self.stdout, self.stderr) = (None, None);
         self.exit.take().unwrap().send(code).unwrap();
@@ -117,7 +117,7 @@ async fn a_failure_tells_the_exit_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn output_goes_on_while_nobody_takes_the_input() {
+async fn output_continues_while_input_is_not_read() {
     let mut command = Command::start(Protocol::V5).await;
     command.send(&[0; 1000]).await;
     command
@@ -168,7 +168,7 @@ async fn input_ends_after_what_was_sent_before() {
 async fn a_client_that_leaves_while_its_input_waits_ends_the_command() {
     for (messages, closes) in [(1, true), (1, false), (40, false)] {
         let mut command = Command::start(Protocol::V5).await;
-        // The command takes none of it. In the last round no more of it is received.
+        // The command reads none of it. In the last round no more of it is received.
         let piece = vec![0; 1 << 15];
         for _ in 0..messages {
             let message = Message::Binary(piece.clone().into());

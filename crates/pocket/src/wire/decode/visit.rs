@@ -1,4 +1,4 @@
-//! Builds a value from any self-describing format and notes fields written twice.
+//! Builds a value from any self-describing format and records duplicate fields.
 
 use std::{cell::RefCell, fmt};
 
@@ -6,20 +6,20 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 
 use super::Decoded;
-use crate::schema::Place;
+use crate::schema::FieldPath;
 
-/// The most duplicates that are reported; one more says nothing new.
+/// Duplicates that are reported, at most; more would say nothing new.
 pub const MAX_DUPLICATES: usize = 100;
 
-/// What was found while reading.
+/// The findings of a decoder.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(super) struct DecodeFindings {
     duplicates: RefCell<Vec<String>>,
-    /// YAML's `1.0` is written `1` when it is made JSON, and is an integer from then on.
+    /// YAML's `1.0` is written `1` when it is converted to JSON, and is an integer from then on.
     whole_floats_are_integers: bool,
 }
 
-impl Findings {
+impl DecodeFindings {
     pub(super) fn yaml() -> Self {
         Self {
             whole_floats_are_integers: true,
@@ -34,7 +34,7 @@ impl Findings {
         }
     }
 
-    fn duplicate(&self, place: Place<'_>) {
+    fn duplicate(&self, place: FieldPath<'_>) {
         let mut found = self.duplicates.borrow_mut();
         if found.len() == MAX_DUPLICATES {
             return;
@@ -46,23 +46,23 @@ impl Findings {
     }
 }
 
-/// Reads the value at one place.
+/// Decodes the value at one path.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
-    findings: &'a Findings,
-    place: &'a Place<'a>,
+pub(super) struct ValueSeed<'a> {
+    findings: &'a DecodeFindings,
+    place: &'a FieldPath<'a>,
 }
 
-impl<'a> Node<'a> {
-    pub(super) fn root(findings: &'a Findings) -> Self {
+impl<'a> ValueSeed<'a> {
+    pub(super) fn root(findings: &'a DecodeFindings) -> Self {
         Self {
             findings,
-            place: &Place::Root,
+            place: &FieldPath::Root,
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -70,7 +70,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,8 +90,11 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        const EXACT: f64 = 9_007_199_254_740_992.0;
-        if self.findings.whole_floats_are_integers && value.fract() == 0.0 && value.abs() < EXACT {
+        const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+        if self.findings.whole_floats_are_integers
+            && value.fract() == 0.0
+            && value.abs() < MAX_EXACT_INTEGER
+        {
             return Ok(Value::from(value as i64));
         }
         let number = Number::from_f64(value);
@@ -127,8 +130,8 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let place = Place::Index(self.place, items.len());
-            let node = Node {
+            let place = FieldPath::Index(self.place, items.len());
+            let node = ValueSeed {
                 place: &place,
                 ..self
             };
@@ -142,8 +145,8 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
-            let place = Place::Field(self.place, &name);
-            let value = fields.next_value_seed(Node {
+            let place = FieldPath::Field(self.place, &name);
+            let value = fields.next_value_seed(ValueSeed {
                 place: &place,
                 ..self
             })?;

@@ -8,7 +8,7 @@ use tokio::{
 use super::*;
 use crate::{environment::Environment, status::ApiError};
 
-/// A client, and the pods that were connected to.
+/// A client, and the pods that it is connected to.
 struct Forwarded {
     client: WebSocketStream<DuplexStream>,
     pods: mpsc::Receiver<(u16, DuplexStream)>,
@@ -23,7 +23,7 @@ impl Forwarded {
             let connected = connected.clone();
             Box::pin(async move {
                 if port == 7 {
-                    return Err(ApiError::bad_request("nobody listens on 7"));
+                    return Err(ApiError::bad_request("nothing listens on 7"));
                 }
                 let (near, far) = duplex(1 << 10);
                 connected.send((port, far)).await.unwrap();
@@ -50,7 +50,7 @@ impl Forwarded {
         self.open_half(stream, kind, port, "0").await;
     }
 
-    /// Opens both streams of a connection, that for errors first.
+    /// Opens both streams of a connection, the error stream first.
     async fn connect(&mut self, error: u32, port: &str) {
         self.open(error, "error", port).await;
         self.open(error + 2, "data", port).await;
@@ -77,10 +77,10 @@ impl Forwarded {
         let length = u32::try_from(frame.len() - 8).unwrap();
         frame[4..8].copy_from_slice(&length.to_be_bytes());
         self.send(frame.into()).await;
-        assert_eq!(self.next().await, Frame::Other, "it is accepted");
+        assert_eq!(self.next().await, SpdyFrame::Other, "it is accepted");
     }
 
-    async fn next(&mut self) -> Frame {
+    async fn next(&mut self) -> SpdyFrame {
         loop {
             if let Some(frame) = self.framer.next().unwrap() {
                 return frame;
@@ -91,8 +91,8 @@ impl Forwarded {
     }
 }
 
-fn data(stream: u32, data: &'static str, ends: bool) -> Frame {
-    Frame::Data {
+fn data(stream: u32, data: &'static str, ends: bool) -> SpdyFrame {
+    SpdyFrame::Data {
         stream,
         data: data.into(),
         ends,
@@ -106,8 +106,8 @@ async fn a_connection_is_passed_on_both_ways_and_ends_half_by_half() {
     forwarded.open(3, "data", "80").await;
     let (port, mut pod) = forwarded.pods.recv().await.unwrap();
     assert_eq!(port, 80);
-    forwarded.send(Frame::data(3, b"hello", false)).await;
-    forwarded.send(Frame::data(3, b" pod", true)).await;
+    forwarded.send(SpdyFrame::data(3, b"hello", false)).await;
+    forwarded.send(SpdyFrame::data(3, b" pod", true)).await;
     let mut heard = String::new();
     pod.read_to_string(&mut heard).await.unwrap();
     assert_eq!(heard, "hello pod");
@@ -116,8 +116,8 @@ async fn a_connection_is_passed_on_both_ways_and_ends_half_by_half() {
     drop(pod);
     assert_eq!(forwarded.next().await, data(3, "", true));
     assert_eq!(forwarded.next().await, data(1, "", true));
-    forwarded.send(Frame::pong(5)).await;
-    assert_eq!(forwarded.next().await, Frame::Ping { number: 5 });
+    forwarded.send(SpdyFrame::pong(5)).await;
+    assert_eq!(forwarded.next().await, SpdyFrame::Ping { number: 5 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn what_cannot_be_reached_is_told_on_the_stream_for_that() {
     forwarded.open(3, "error", "7").await;
     assert_eq!(
         forwarded.next().await,
-        data(3, "nobody listens on 7", false)
+        data(3, "nothing listens on 7", false)
     );
     assert_eq!(forwarded.next().await, data(1, "", true));
     assert_eq!(forwarded.next().await, data(3, "", true));
@@ -165,14 +165,14 @@ async fn a_pod_that_takes_nothing_loses_its_connection_and_stops_no_other() {
     forwarded.connect(5, "81").await;
     let (_, mut other) = forwarded.pods.recv().await.unwrap();
     let piece = vec![b'x'; 1 << 10];
-    for _ in 0..WAITING + 8 {
-        forwarded.send(Frame::data(3, &piece, false)).await;
+    for _ in 0..MAX_WAITING_PIECES + 8 {
+        forwarded.send(SpdyFrame::data(3, &piece, false)).await;
     }
-    forwarded.send(Frame::data(7, b"hello", true)).await;
+    forwarded.send(SpdyFrame::data(7, b"hello", true)).await;
     let mut heard = String::new();
     other.read_to_string(&mut heard).await.unwrap();
     assert_eq!(heard, "hello");
-    assert_eq!(forwarded.next().await, Frame::Reset { stream: 3 });
+    assert_eq!(forwarded.next().await, SpdyFrame::Reset { stream: 3 });
     assert_eq!(forwarded.next().await, data(1, "", true));
 }
 
@@ -182,14 +182,14 @@ async fn a_pod_that_is_slow_takes_all() {
     forwarded.connect(1, "80").await;
     let (_, mut slow) = forwarded.pods.recv().await.unwrap();
     let piece = vec![b'x'; 1 << 10];
-    let count = 4 * WAITING;
+    let count = 4 * MAX_WAITING_PIECES;
     for _ in 0..count {
-        forwarded.send(Frame::data(3, &piece, false)).await;
+        forwarded.send(SpdyFrame::data(3, &piece, false)).await;
     }
-    forwarded.send(Frame::data(3, b"", true)).await;
+    forwarded.send(SpdyFrame::data(3, b"", true)).await;
     let mut heard = 0;
     loop {
-        tokio::time::sleep(PATIENCE / 2).await;
+        tokio::time::sleep(STALLED_CONNECTION_TIMEOUT / 2).await;
         match slow.read(&mut [0; 1 << 10]).await.unwrap() {
             0 => break,
             some => heard += some,
@@ -204,8 +204,8 @@ async fn a_client_that_leaves_a_pod_that_takes_nothing_is_noticed() {
     forwarded.connect(1, "80").await;
     let (_, _stuck) = forwarded.pods.recv().await.unwrap();
     let piece = vec![b'x'; 1 << 10];
-    for _ in 0..WAITING + 8 {
-        forwarded.send(Frame::data(3, &piece, false)).await;
+    for _ in 0..MAX_WAITING_PIECES + 8 {
+        forwarded.send(SpdyFrame::data(3, &piece, false)).await;
     }
     drop(forwarded.client);
     let ended = tokio::time::timeout(Duration::from_mins(1), forwarded.tasks.join_next());
@@ -217,21 +217,21 @@ async fn one_that_sends_no_more_can_still_be_reset() {
     let mut forwarded = Forwarded::start().await;
     forwarded.connect(1, "80").await;
     let (_, mut pod) = forwarded.pods.recv().await.unwrap();
-    forwarded.send(Frame::data(3, b"", true)).await;
+    forwarded.send(SpdyFrame::data(3, b"", true)).await;
     assert_eq!(pod.read(&mut [0]).await.unwrap(), 0);
-    forwarded.send(Frame::reset(3, Why::Refused)).await;
+    forwarded.send(SpdyFrame::reset(3, Why::Refused)).await;
     assert_eq!(forwarded.next().await, data(1, "", true));
-    assert!(pod.write_all(b"anybody?").await.is_err());
+    assert!(pod.write_all(b"hello?").await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn connections_count_until_they_have_ended() {
     let mut forwarded = Forwarded::start().await;
     let (mut pods, mut stream) = (Vec::new(), 1);
-    for _ in 0..MOST {
+    for _ in 0..MAX_CONNECTIONS {
         forwarded.connect(stream, "80").await;
         pods.push(forwarded.pods.recv().await.unwrap());
-        forwarded.send(Frame::data(stream + 2, b"", true)).await;
+        forwarded.send(SpdyFrame::data(stream + 2, b"", true)).await;
         stream += 4;
     }
     forwarded.connect(stream, "80").await;
@@ -255,17 +255,17 @@ async fn what_is_not_taken_is_refused() {
     assert_eq!(forwarded.next().await, data(3, "", true));
     assert_eq!(forwarded.next().await, data(1, "", true));
     forwarded.open(5, "other", "80").await;
-    assert_eq!(forwarded.next().await, Frame::Reset { stream: 5 });
-    for half in 0..u32::try_from(MOST).unwrap() {
+    assert_eq!(forwarded.next().await, SpdyFrame::Reset { stream: 5 });
+    for half in 0..u32::try_from(MAX_CONNECTIONS).unwrap() {
         let stream = 7 + 2 * half;
         let number = half.to_string();
         forwarded.open_half(stream, "error", "80", &number).await;
     }
     let beyond = 3001;
     forwarded.open_half(beyond, "error", "80", "beyond").await;
-    assert_eq!(forwarded.next().await, Frame::Reset { stream: beyond });
-    // One that is not wanted any more makes room.
-    forwarded.send(Frame::reset(7, Why::Refused)).await;
+    assert_eq!(forwarded.next().await, SpdyFrame::Reset { stream: beyond });
+    // A reset stream frees its slot.
+    forwarded.send(SpdyFrame::reset(7, Why::Refused)).await;
     forwarded.open_half(3003, "error", "80", "beyond").await;
     forwarded.open_half(3005, "data", "80", "beyond").await;
     forwarded.pods.recv().await.unwrap();

@@ -1,4 +1,4 @@
-//! What the headers of a request ask for.
+//! The impersonation headers of a request.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
 const EXTRA: &str = "impersonate-extra-";
 
 impl Impersonation {
-    /// What the headers ask for, if anything.
+    /// Parses the headers; `None` if there are none.
     pub(in crate::wire) fn read(headers: &HeaderMap) -> Result<Option<Self>> {
         let is_asked = |name: &HeaderName| name.as_str().starts_with("impersonate-");
         if !headers.keys().any(is_asked) {
@@ -37,8 +37,8 @@ impl Impersonation {
     }
 }
 
-/// The values of a header. One that is no text is refused: to leave it out would let the request
-/// run with the caller's own rights.
+/// The values of a header. One that is not text is refused: ignoring it would run the request with
+/// the caller's own rights.
 fn all(headers: &HeaderMap, name: &str) -> Result<Vec<String>> {
     let values = headers.get_all(name).into_iter();
     values
@@ -62,7 +62,7 @@ fn extras(headers: &HeaderMap) -> Result<BTreeMap<String, Vec<String>>> {
         .collect()
 }
 
-/// 400 for details of a user whom nobody named. Others show what was asked for in their own terms.
+/// 400 for attributes without a user name. kube-apiserver shows the request in Go syntax.
 fn nameless(wanted: &User) -> ApiError {
     let quoted = |words: &[String]| {
         let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();

@@ -1,11 +1,11 @@
-//! The messages of the served kinds, read from `data/protobuf.txt`.
+//! The messages of the served kinds, parsed from `data/protobuf.txt`.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 static DESCRIPTORS: LazyLock<Descriptors> =
     LazyLock::new(|| Descriptors::parse(include_str!("../../../data/protobuf.txt")));
 
-/// Deletes are sent under the version of the object they delete, so any version has this kind.
+/// Delete options are sent under the version of the deleted object, so every version has this kind.
 const DELETE_OPTIONS: &str = "meta.v1.DeleteOptions";
 
 /// The message that the schema unions wrap.
@@ -16,43 +16,43 @@ pub(super) fn descriptors() -> &'static Descriptors {
     &DESCRIPTORS
 }
 
-/// Where a message is in [`Descriptors`].
+/// The index of a message in [`Descriptors`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessageId(usize);
 
-/// Messages, and which kind is which.
+/// The messages, and the index of kinds.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
-    messages: Vec<Vec<Field>>,
+    messages: Vec<Vec<MessageField>>,
     names: HashMap<Box<str>, MessageId>,
     kinds: HashMap<Box<str>, MessageId>,
 }
 
 /// One field of a message.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct MessageField {
     pub(super) number: u32,
     /// As in JSON; empty for an inlined struct.
     pub(super) name: Box<str>,
-    pub(super) shape: Shape,
-    pub(super) ty: Type,
-    /// A zero value is shown and not left out.
+    pub(super) shape: Cardinality,
+    pub(super) ty: FieldType,
+    /// A zero value is shown.
     pub(super) keep: bool,
 }
 
-/// How often a field occurs.
+/// The cardinality of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Cardinality {
     One,
     List,
     Map,
-    /// Its fields belong to the message around it.
+    /// Its fields belong to the enclosing message.
     Inline,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum FieldType {
     String,
     Bool,
     Int32,
@@ -84,7 +84,7 @@ impl Descriptors {
     }
 
     /// The field of a message with this number.
-    pub(super) fn field(&self, message: MessageId, number: u32) -> Option<&Field> {
+    pub(super) fn field(&self, message: MessageId, number: u32) -> Option<&MessageField> {
         let fields = self.messages.get(message.0)?;
         let index = fields.binary_search_by_key(&number, |field| field.number);
         index.ok().map(|index| &fields[index])
@@ -99,8 +99,8 @@ impl Descriptors {
         self.names.get(name).copied()
     }
 
-    /// The file is generated and committed; a test reads every line of it, so that what cannot be
-    /// read is left out here.
+    /// The file is generated and committed; a test parses every line of it, so unreadable ones are
+    /// skipped here.
     fn parse(text: &str) -> Self {
         let mut set = Self::default();
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
@@ -114,7 +114,7 @@ impl Descriptors {
                 .split(' ')
                 .skip(1)
                 .filter_map(|word| set.read_field(word));
-            let mut fields: Vec<Field> = fields.collect();
+            let mut fields: Vec<MessageField> = fields.collect();
             fields.sort_by_key(|field| field.number);
             set.messages.push(fields);
         }
@@ -128,18 +128,18 @@ impl Descriptors {
         set
     }
 
-    fn read_field(&self, word: &str) -> Option<Field> {
+    fn read_field(&self, word: &str) -> Option<MessageField> {
         let mut parts = word.splitn(3, ':');
         let number = parts.next()?.parse().ok()?;
         let name = parts.next()?.into();
         let marked = parts.next()?;
         let (shape, word) = match marked {
-            _ if marked.starts_with("[]") => (Shape::List, &marked[2..]),
-            _ if marked.starts_with("{}") => (Shape::Map, &marked[2..]),
-            _ if marked.starts_with('^') => (Shape::Inline, &marked[1..]),
-            _ => (Shape::One, marked.trim_start_matches('!')),
+            _ if marked.starts_with("[]") => (Cardinality::List, &marked[2..]),
+            _ if marked.starts_with("{}") => (Cardinality::Map, &marked[2..]),
+            _ if marked.starts_with('^') => (Cardinality::Inline, &marked[1..]),
+            _ => (Cardinality::One, marked.trim_start_matches('!')),
         };
-        Some(Field {
+        Some(MessageField {
             number,
             name,
             shape,
@@ -148,25 +148,25 @@ impl Descriptors {
         })
     }
 
-    fn read_type(&self, word: &str) -> Option<Type> {
+    fn read_type(&self, word: &str) -> Option<FieldType> {
         Some(match word {
-            "string" => Type::String,
-            "bool" => Type::Bool,
-            "int32" => Type::Int32,
-            "int64" => Type::Int64,
-            "double" => Type::Double,
-            "bytes" => Type::Bytes,
-            "time" => Type::Time,
-            "micro-time" => Type::MicroTime,
-            "quantity" => Type::Quantity,
-            "int-or-string" => Type::IntOrString,
-            "raw-object" => Type::RawObject,
-            "raw-json" => Type::RawJson,
-            "string-list" => Type::StringList,
-            "schema-or-list" => Type::SchemaOrList,
-            "schema-or-bool" => Type::SchemaOrBool,
-            "schema-or-strings" => Type::SchemaOrStrings,
-            name => Type::Message(self.named(name)?),
+            "string" => FieldType::String,
+            "bool" => FieldType::Bool,
+            "int32" => FieldType::Int32,
+            "int64" => FieldType::Int64,
+            "double" => FieldType::Double,
+            "bytes" => FieldType::Bytes,
+            "time" => FieldType::Time,
+            "micro-time" => FieldType::MicroTime,
+            "quantity" => FieldType::Quantity,
+            "int-or-string" => FieldType::IntOrString,
+            "raw-object" => FieldType::RawObject,
+            "raw-json" => FieldType::RawJson,
+            "string-list" => FieldType::StringList,
+            "schema-or-list" => FieldType::SchemaOrList,
+            "schema-or-bool" => FieldType::SchemaOrBool,
+            "schema-or-strings" => FieldType::SchemaOrStrings,
+            name => FieldType::Message(self.named(name)?),
         })
     }
 }
@@ -199,9 +199,9 @@ mod tests {
         let replicas = set.field(spec, 1).unwrap();
         assert_eq!((&*replicas.name, replicas.keep), ("replicas", true));
         let volume = set.named("core.v1.Volume").unwrap();
-        assert_eq!(set.field(volume, 2).unwrap().shape, Shape::Inline);
+        assert_eq!(set.field(volume, 2).unwrap().shape, Cardinality::Inline);
         let secret = set.named("core.v1.Secret").unwrap();
         let data = set.field(secret, 2).unwrap();
-        assert_eq!((data.shape, data.ty), (Shape::Map, Type::Bytes));
+        assert_eq!((data.shape, data.ty), (Cardinality::Map, FieldType::Bytes));
     }
 }

@@ -1,17 +1,17 @@
-//! Messages to JSON objects, field by field.
+//! Decodes messages to JSON objects, field by field.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
 
 use super::{
     Malformed,
-    descriptor::{Descriptors, Field, MessageId, Shape, Type},
-    reader::{Payload, Reader},
+    descriptor::{Cardinality, Descriptors, FieldType, MessageField, MessageId},
+    reader::{FieldPayload, FieldReader},
     special,
 };
 
-/// How deep messages may nest. Schemas of custom resources are the deepest that people write; the
-/// JSON form of the same object may nest 128 deep.
+/// Nesting of messages, at most. Schemas of custom resources are the deepest in practice; the JSON
+/// form of the same object may nest 128 deep.
 pub(super) const MAX_DEPTH: usize = 128;
 
 /// Decodes messages at one depth of nesting.
@@ -22,7 +22,7 @@ pub(super) struct Decoder<'d> {
 }
 
 impl Decoder<'_> {
-    /// Reads a message into `object`. A message may come in pieces, so `object` may hold the
+    /// Decodes a message into `object`. A message may come in pieces, so `object` may hold the
     /// fields of an earlier one.
     pub(super) fn message(
         self,
@@ -31,7 +31,7 @@ impl Decoder<'_> {
         object: &mut Map<String, Value>,
     ) -> Result<(), Malformed> {
         let inner = self.deeper()?;
-        let mut reader = Reader::new(bytes);
+        let mut reader = FieldReader::new(bytes);
         while let Some((number, payload)) = reader.next()? {
             if let Some(field) = self.descriptors.field(id, number) {
                 inner.field(field, payload, object)?;
@@ -40,7 +40,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The decoder for what is inside this message.
+    /// The decoder for the next level of nesting.
     pub(super) fn deeper(self) -> Result<Self, Malformed> {
         if self.depth >= MAX_DEPTH {
             return Err(Malformed::TooDeep);
@@ -53,26 +53,26 @@ impl Decoder<'_> {
 
     fn field(
         self,
-        field: &Field,
-        payload: Payload<'_>,
+        field: &MessageField,
+        payload: FieldPayload<'_>,
         object: &mut Map<String, Value>,
     ) -> Result<(), Malformed> {
         match (field.shape, field.ty) {
-            (Shape::Inline, Type::Message(id)) => {
+            (Cardinality::Inline, FieldType::Message(id)) => {
                 self.message(id, payload.bytes(field.number)?, object)
             }
-            (Shape::One, Type::Message(id)) => self.nested(field, id, payload, object),
-            (Shape::One | Shape::Inline, _) => self.single(field, payload, object),
-            (Shape::List, _) => self.element(field, payload, object),
-            (Shape::Map, _) => self.entry(field, payload, object),
+            (Cardinality::One, FieldType::Message(id)) => self.nested(field, id, payload, object),
+            (Cardinality::One | Cardinality::Inline, _) => self.single(field, payload, object),
+            (Cardinality::List, _) => self.element(field, payload, object),
+            (Cardinality::Map, _) => self.entry(field, payload, object),
         }
     }
 
     fn nested(
         self,
-        field: &Field,
+        field: &MessageField,
         id: MessageId,
-        payload: Payload<'_>,
+        payload: FieldPayload<'_>,
         object: &mut Map<String, Value>,
     ) -> Result<(), Malformed> {
         let mut inner = match object.remove(&*field.name) {
@@ -88,8 +88,8 @@ impl Decoder<'_> {
 
     fn single(
         self,
-        field: &Field,
-        payload: Payload<'_>,
+        field: &MessageField,
+        payload: FieldPayload<'_>,
         object: &mut Map<String, Value>,
     ) -> Result<(), Malformed> {
         let value = self.value(field, payload)?;
@@ -104,27 +104,27 @@ impl Decoder<'_> {
 
     fn element(
         self,
-        field: &Field,
-        payload: Payload<'_>,
+        field: &MessageField,
+        payload: FieldPayload<'_>,
         object: &mut Map<String, Value>,
     ) -> Result<(), Malformed> {
         let Value::Array(list) = slot(object, &field.name, Value::Array(Vec::new())) else {
             return Ok(());
         };
-        // Numbers may come one by one or many in one field.
+        // Numbers may be packed into one field or come one by one.
         let number = matches!(
             field.ty,
-            Type::Bool | Type::Int32 | Type::Int64 | Type::Double
+            FieldType::Bool | FieldType::Int32 | FieldType::Int64 | FieldType::Double
         );
-        let (Payload::Bytes(packed), true) = (payload, number) else {
+        let (FieldPayload::Bytes(packed), true) = (payload, number) else {
             list.push(self.value(field, payload)?);
             return Ok(());
         };
-        let mut packed = Reader::new(packed);
+        let mut packed = FieldReader::new(packed);
         while !packed.is_empty() {
             let payload = match field.ty {
-                Type::Double => Payload::Fixed64(packed.fixed64()?),
-                _ => Payload::Varint(packed.varint()?),
+                FieldType::Double => FieldPayload::Fixed64(packed.fixed64()?),
+                _ => FieldPayload::Varint(packed.varint()?),
             };
             list.push(self.value(field, payload)?);
         }
@@ -133,12 +133,12 @@ impl Decoder<'_> {
 
     fn entry(
         self,
-        field: &Field,
-        payload: Payload<'_>,
+        field: &MessageField,
+        payload: FieldPayload<'_>,
         object: &mut Map<String, Value>,
     ) -> Result<(), Malformed> {
         let (mut key, mut value) = ("", None);
-        let mut reader = Reader::new(payload.bytes(field.number)?);
+        let mut reader = FieldReader::new(payload.bytes(field.number)?);
         while let Some((number, payload)) = reader.next()? {
             match number {
                 1 => key = payload.text(number, &field.name)?,
@@ -153,16 +153,16 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn value(self, field: &Field, payload: Payload<'_>) -> Result<Value, Malformed> {
+    fn value(self, field: &MessageField, payload: FieldPayload<'_>) -> Result<Value, Malformed> {
         let number = field.number;
         Ok(match field.ty {
-            Type::String => payload.text(number, &field.name)?.into(),
-            Type::Bool => (payload.varint(number)? != 0).into(),
-            Type::Int32 => (payload.varint(number)? as i32).into(),
-            Type::Int64 => (payload.varint(number)? as i64).into(),
-            Type::Double => double(payload.fixed64(number)?)?,
-            Type::Bytes => STANDARD.encode(payload.bytes(number)?).into(),
-            Type::Message(id) => {
+            FieldType::String => payload.text(number, &field.name)?.into(),
+            FieldType::Bool => (payload.varint(number)? != 0).into(),
+            FieldType::Int32 => (payload.varint(number)? as i32).into(),
+            FieldType::Int64 => (payload.varint(number)? as i64).into(),
+            FieldType::Double => double(payload.fixed64(number)?)?,
+            FieldType::Bytes => STANDARD.encode(payload.bytes(number)?).into(),
+            FieldType::Message(id) => {
                 let mut object = Map::new();
                 self.message(id, payload.bytes(number)?, &mut object)?;
                 Value::Object(object)
@@ -176,20 +176,20 @@ fn slot<'m>(object: &'m mut Map<String, Value>, name: &str, empty: Value) -> &'m
     object.entry(name).or_insert(empty)
 }
 
-/// What a map entry without a value holds.
-fn absent(ty: Type) -> Payload<'static> {
+/// The value of a map entry without one.
+fn absent(ty: FieldType) -> FieldPayload<'static> {
     match ty {
-        Type::Bool | Type::Int32 | Type::Int64 => Payload::Varint(0),
-        Type::Double => Payload::Fixed64(0),
-        _ => Payload::Bytes(&[]),
+        FieldType::Bool | FieldType::Int32 | FieldType::Int64 => FieldPayload::Varint(0),
+        FieldType::Double => FieldPayload::Fixed64(0),
+        _ => FieldPayload::Bytes(&[]),
     }
 }
 
 /// A whole number is written without a fraction, as Go's JSON does.
 fn double(bits: u64) -> Result<Value, Malformed> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     let number = f64::from_bits(bits);
-    if number.fract() == 0.0 && number.abs() < EXACT {
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER {
         return Ok((number as i64).into());
     }
     Number::from_f64(number)

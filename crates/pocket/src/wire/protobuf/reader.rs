@@ -2,22 +2,22 @@
 
 use super::Malformed;
 
-/// Reads fields off a message's bytes.
+/// Reads the fields of a message.
 #[derive(Debug, Clone)]
-pub(super) struct Reader<'a> {
+pub(super) struct FieldReader<'a> {
     rest: &'a [u8],
 }
 
-/// The value of one field, before its type is looked at.
+/// The value of one field, before its type is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Payload<'a> {
+pub(super) enum FieldPayload<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
     Bytes(&'a [u8]),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -27,21 +27,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field's number and value; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<Option<(u32, FieldPayload<'a>)>, Malformed> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).map_err(|_| Malformed::LongNumber)?;
         let payload = match tag & 7 {
-            0 => Payload::Varint(self.varint()?),
-            1 => Payload::Fixed64(self.fixed64()?),
+            0 => FieldPayload::Varint(self.varint()?),
+            1 => FieldPayload::Fixed64(self.fixed64()?),
             2 => {
                 let length = self.varint()?;
                 let length = usize::try_from(length).map_err(|_| Malformed::Truncated)?;
-                Payload::Bytes(self.take(length)?)
+                FieldPayload::Bytes(self.take(length)?)
             }
-            5 => Payload::Fixed32(u32::from_le_bytes(self.array()?)),
+            5 => FieldPayload::Fixed32(u32::from_le_bytes(self.array()?)),
             _ => return Err(Malformed::UnknownWireType(number)),
         };
         Ok(Some((number, payload)))
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> Payload<'a> {
+impl<'a> FieldPayload<'a> {
     pub(super) fn varint(self, number: u32) -> Result<u64, Malformed> {
         match self {
             Self::Varint(value) => Ok(value),
@@ -105,7 +105,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// `name` is what the refusal calls the field.
+    /// `name` is the field's name in errors.
     pub(super) fn text(self, number: u32, name: &str) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes(number)?).map_err(|_| Malformed::NotText(name.into()))
     }

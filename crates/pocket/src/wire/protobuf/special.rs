@@ -5,39 +5,39 @@ use serde_json::Value;
 
 use super::{
     MAGIC, Malformed,
-    descriptor::Type,
+    descriptor::FieldType,
     message::Decoder,
     object,
-    reader::{Payload, Reader},
+    reader::{FieldPayload, FieldReader},
     union,
 };
 use crate::environment::rfc3339;
 
-/// The JSON of a special message; null where it holds nothing.
-pub(super) fn value(decoder: Decoder<'_>, ty: Type, bytes: &[u8]) -> Result<Value, Malformed> {
+/// The JSON of a special message; null if it is empty.
+pub(super) fn value(decoder: Decoder<'_>, ty: FieldType, bytes: &[u8]) -> Result<Value, Malformed> {
     match ty {
-        Type::Time => time(bytes, rfc3339),
-        Type::MicroTime => time(bytes, |at| {
+        FieldType::Time => time(bytes, rfc3339),
+        FieldType::MicroTime => time(bytes, |at| {
             at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
         }),
-        Type::Quantity => quantity(bytes),
-        Type::IntOrString => int_or_string(bytes),
-        Type::StringList => string_list(bytes),
-        Type::RawObject => raw_object(decoder, bytes),
-        Type::RawJson => raw_json(bytes),
-        Type::SchemaOrList => union::schema_or_list(decoder, bytes),
-        Type::SchemaOrBool => union::schema_or_bool(decoder, bytes),
-        Type::SchemaOrStrings => union::schema_or_strings(decoder, bytes),
+        FieldType::Quantity => quantity(bytes),
+        FieldType::IntOrString => int_or_string(bytes),
+        FieldType::StringList => string_list(bytes),
+        FieldType::RawObject => raw_object(decoder, bytes),
+        FieldType::RawJson => raw_json(bytes),
+        FieldType::SchemaOrList => union::schema_or_list(decoder, bytes),
+        FieldType::SchemaOrBool => union::schema_or_bool(decoder, bytes),
+        FieldType::SchemaOrStrings => union::schema_or_strings(decoder, bytes),
         _ => Ok(Value::Null),
     }
 }
 
-/// `text` as JSON; `what` is what the refusal calls it.
+/// `text` as JSON; `what` is its name in errors.
 pub(super) fn json(text: &[u8], what: &'static str) -> Result<Value, Malformed> {
     serde_json::from_slice(text).map_err(|_| Malformed::NotJson(what))
 }
 
-/// No bytes at all are the zero time, which JSON has no word for.
+/// An empty message is the zero time, which has no JSON form.
 fn time(bytes: &[u8], show: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -95,7 +95,7 @@ fn string_list(bytes: &[u8]) -> Result<Value, Malformed> {
     Ok(Value::Array(list))
 }
 
-/// An object inside an object: JSON, or an envelope of its own.
+/// A raw extension: JSON, or an envelope of its own.
 fn raw_object(decoder: Decoder<'_>, bytes: &[u8]) -> Result<Value, Malformed> {
     let raw = raw(bytes)?;
     if raw.starts_with(MAGIC) {
@@ -126,12 +126,12 @@ fn raw(bytes: &[u8]) -> Result<&[u8], Malformed> {
     Ok(raw)
 }
 
-/// Hands every field of a message to `see`.
+/// Calls `see` with every field of a message.
 pub(super) fn each<'a>(
     bytes: &'a [u8],
-    mut see: impl FnMut(u32, Payload<'a>) -> Result<(), Malformed>,
+    mut see: impl FnMut(u32, FieldPayload<'a>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = FieldReader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
         see(number, payload)?;
     }

@@ -1,5 +1,5 @@
-//! Against bodies that the Go client wrote (`tests/reference/protobuf-fixtures`), and against
-//! bytes that nobody wrote.
+//! Tests with bodies that the Go client wrote (`tests/reference/protobuf-fixtures`), and with
+//! arbitrary bytes.
 
 use std::io::Write as _;
 
@@ -53,7 +53,7 @@ fn decoded(name: &str) -> Value {
     decode(wire(name), None).unwrap()
 }
 
-/// Leaves out nulls, empty structs and the zero port, which Go's JSON shows and people do not write.
+/// Removes nulls, empty structs and the zero port, which Go's JSON shows and people do not write.
 fn without_noise(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -407,7 +407,8 @@ fn fully_populated_objects_decode_exactly() {
     assert!(compared > 45, "{compared}");
 }
 
-/// Says in the file that `NEAP_SKIPS` names that a test did not run, so that nobody counts it.
+/// Records in the file that `NEAP_SKIPS` names that a test did not run, so that it is not counted
+/// as passed.
 fn skipped(line: &str) {
     if let Some(path) = std::env::var_os("NEAP_SKIPS") {
         let mut file = std::fs::File::options()

@@ -1,8 +1,8 @@
-//! The places of a custom resource's schema that hold a schema or something else.
+//! The fields of a custom resource's schema that hold a schema or something else.
 
 use serde_json::{Map, Value};
 
-use super::{Malformed, message::Decoder, reader::Payload, special::each};
+use super::{Malformed, message::Decoder, reader::FieldPayload, special::each};
 
 /// A schema for all elements, or a list with one for each.
 pub(super) fn schema_or_list(decoder: Decoder<'_>, bytes: &[u8]) -> Result<Value, Malformed> {
@@ -18,7 +18,7 @@ pub(super) fn schema_or_list(decoder: Decoder<'_>, bytes: &[u8]) -> Result<Value
     Ok(first_of(many, one))
 }
 
-/// A schema for further properties, or whether there may be any.
+/// A schema for additional properties, or whether they are allowed.
 pub(super) fn schema_or_bool(decoder: Decoder<'_>, bytes: &[u8]) -> Result<Value, Malformed> {
     let (mut allows, mut one) = (false, None);
     each(bytes, |number, payload| {
@@ -32,7 +32,7 @@ pub(super) fn schema_or_bool(decoder: Decoder<'_>, bytes: &[u8]) -> Result<Value
     Ok(one.unwrap_or(Value::Bool(allows)))
 }
 
-/// A schema that must hold, or the names of properties that must be there.
+/// A schema that must hold, or the names of required properties.
 pub(super) fn schema_or_strings(decoder: Decoder<'_>, bytes: &[u8]) -> Result<Value, Malformed> {
     let (mut one, mut names) = (Value::Null, Vec::new());
     each(bytes, |number, payload| {
@@ -54,7 +54,11 @@ fn first_of(list: Vec<Value>, otherwise: Value) -> Value {
     }
 }
 
-fn schema(decoder: Decoder<'_>, number: u32, payload: Payload<'_>) -> Result<Value, Malformed> {
+fn schema(
+    decoder: Decoder<'_>,
+    number: u32,
+    payload: FieldPayload<'_>,
+) -> Result<Value, Malformed> {
     let mut object = Map::new();
     if let Some(id) = decoder.descriptors.schema() {
         decoder.message(id, payload.bytes(number)?, &mut object)?;

@@ -22,8 +22,8 @@ fn request(method: &str, uri: &str, body: String) -> HttpRequest<Full<Bytes>> {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_streams_at_once_and_leaves_other_requests_alone() {
-    struct Slow(watch::Receiver<bool>);
-    impl Hooks for Slow {
+    struct SlowHooks(watch::Receiver<bool>);
+    impl Hooks for SlowHooks {
         fn before_write<'a>(&'a self, _: crate::store::Access<'a>) -> BoxedCheck<'a> {
             let mut go = self.0.clone();
             Box::pin(async move {
@@ -37,7 +37,7 @@ async fn a_stop_ends_streams_at_once_and_leaves_other_requests_alone() {
     let (stop, stopped) = watch::channel(false);
     let (go, wait) = watch::channel(false);
     let pocket = pocket().await;
-    let view = pocket.view(Some(Arc::new(Slow(wait))));
+    let view = pocket.view(Some(Arc::new(SlowHooks(wait))));
     let service = pocket.service_over(view);
     let service = service.for_connection(Vec::new(), stopped);
     let watching = request("GET", &format!("{MAPS}?watch=true"), String::new());
@@ -73,7 +73,7 @@ async fn options_of_a_deletion_may_be_protobuf_whatever_is_deleted() {
         pocket.service().oneshot(made).await.unwrap().status(),
         StatusCode::CREATED
     );
-    // An envelope around a message without fields: type, then an empty body.
+    // An envelope around an empty message: type, then an empty body.
     let mut bytes = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x00".to_vec();
     for (uri, expected) in [
         ("/apis/example.com/v1/gadgets", StatusCode::OK),

@@ -1,6 +1,6 @@
-//! What both sides know before the first header: part of the protocol, down to the byte.
+//! The compression dictionary of SPDY headers: part of the protocol, down to the byte.
 
-/// Each with its length before it.
+/// Words, each prefixed with its length.
 const WORDS: &str = "options head post put delete trace accept accept-charset accept-encoding \
     accept-language accept-ranges age allow authorization cache-control connection content-base \
     content-encoding content-language content-length content-location content-md5 content-range \
@@ -10,7 +10,7 @@ const WORDS: &str = "options head post put delete trace accept accept-charset ac
     user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url \
     public set-cookie keep-alive origin";
 
-/// As they are.
+/// Text without lengths.
 const TEXT: &str = "100101201202205206300302303304305306307402405406407408409410411412413414415416\
     417502504505203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad \
     Request401 Unauthorized403 Forbidden404 Not Found500 Internal Server Error501 Not \
@@ -19,7 +19,7 @@ const TEXT: &str = "100101201202205206300302303304305306307402405406407408409410
     application/xml,application/xhtml+xml,text/plain,text/javascript,publicprivatemax-age=gzip,\
     deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0.";
 
-/// Its checksum, by which a stream names it.
+/// Its checksum, which identifies it in a stream.
 pub(super) const CHECKSUM: u32 = 0xe3c6_a7c2;
 
 pub(super) fn dictionary() -> Vec<u8> {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_one_that_everybody_has() {
+    fn its_checksum_is_that_of_the_protocol() {
         let (mut low, mut high) = (1_u32, 0_u32);
         for byte in dictionary() {
             low = (low + u32::from(byte)) % 65521;

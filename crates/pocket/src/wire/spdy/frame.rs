@@ -1,52 +1,51 @@
-//! Frames, as they come out of a row of bytes and go into it.
+//! Encoding and decoding of frames.
 
 use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::{Broken, Replies, headers, inflate::Inflate};
+use super::{ProtocolError, Replies, headers, inflate::Inflate};
 
-/// The longest frame that a peer may send.
-const LONGEST: usize = 4 << 20;
+/// Bytes of a frame from a peer, at most.
+const MAX_FRAME_BYTES: usize = 4 << 20;
 const VERSION: u16 = 0x8003;
-/// The stream ends with this frame.
-const END: u8 = 1;
-const HEAD: usize = 8;
+/// The flag of a stream's last frame.
+const END_FLAG: u8 = 1;
+const FRAME_HEADER_BYTES: usize = 8;
 
-/// What a peer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::wire) enum Frame {
+pub(in crate::wire) enum SpdyFrame {
     /// Opens a stream.
     Open {
         stream: u32,
         headers: BTreeMap<String, String>,
     },
-    /// Bytes of a stream, maybe its last.
+    /// Data of a stream, perhaps its last.
     Data {
         stream: u32,
         data: Bytes,
         ends: bool,
     },
-    /// Nothing more of this stream is wanted.
+    /// The peer does not want more of this stream.
     Reset { stream: u32 },
-    /// Wants to have this back.
+    /// To be sent back.
     Ping { number: u32 },
-    /// Leaves.
+    /// The peer closes the connection.
     Away,
-    /// Of no interest.
+    /// Ignored.
     Other,
 }
 
-/// Why a stream is reset.
+/// The reason of a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::wire) enum Why {
-    /// Nothing was done with it.
+    /// The stream was refused.
     Refused = 3,
-    /// More came than was taken.
+    /// More data came than was read.
     Overflow = 7,
 }
 
-/// Takes frames out of bytes.
+/// Extracts frames from bytes.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Framer {
     bytes: BytesMut,
@@ -58,38 +57,38 @@ impl Framer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next frame, if all of it is there.
-    pub(in crate::wire) fn next(&mut self) -> Result<Option<Frame>, Broken> {
-        if self.bytes.len() < HEAD {
+    /// The next frame, if it is complete.
+    pub(in crate::wire) fn next(&mut self) -> Result<Option<SpdyFrame>, ProtocolError> {
+        if self.bytes.len() < FRAME_HEADER_BYTES {
             return Ok(None);
         }
-        let mut head = &self.bytes[..HEAD];
+        let mut head = &self.bytes[..FRAME_HEADER_BYTES];
         let (first, second) = (head.get_u32(), head.get_u32());
         let (flags, length) = ((second >> 24) as u8, (second & 0xff_ffff) as usize);
-        if length > LONGEST {
-            return Err(Broken("a frame that is too long"));
+        if length > MAX_FRAME_BYTES {
+            return Err(ProtocolError("a frame that is too large"));
         }
-        if self.bytes.len() < HEAD + length {
+        if self.bytes.len() < FRAME_HEADER_BYTES + length {
             return Ok(None);
         }
-        self.bytes.advance(HEAD);
+        self.bytes.advance(FRAME_HEADER_BYTES);
         let content = self.bytes.split_to(length).freeze();
         if first >> 31 == 0 {
-            let ends = flags & END != 0;
-            return Ok(Some(Frame::Data {
+            let ends = flags & END_FLAG != 0;
+            return Ok(Some(SpdyFrame::Data {
                 stream: first,
                 data: content,
                 ends,
             }));
         }
         if (first >> 16) as u16 != VERSION {
-            return Err(Broken("another version of the protocol"));
+            return Err(ProtocolError("an unsupported protocol version"));
         }
         self.control(first & 0xffff, content).map(Some)
     }
 
-    fn control(&mut self, kind: u32, mut content: Bytes) -> Result<Frame, Broken> {
-        const SHORT: Broken = Broken("a frame that is too short");
+    fn control(&mut self, kind: u32, mut content: Bytes) -> Result<SpdyFrame, ProtocolError> {
+        const SHORT: ProtocolError = ProtocolError("a frame that is too short");
         let mut number = || content.try_get_u32().map_err(|_| SHORT);
         match kind {
             1 => {
@@ -99,23 +98,23 @@ impl Framer {
                 }
                 content.advance(2);
                 let headers = headers::read(self.headers.next(&content)?)?;
-                Ok(Frame::Open { stream, headers })
+                Ok(SpdyFrame::Open { stream, headers })
             }
-            3 => number().map(|stream| Frame::Reset { stream }),
-            6 => number().map(|number| Frame::Ping { number }),
-            7 => Ok(Frame::Away),
-            // They are not needed, but what comes after refers to them.
+            3 => number().map(|stream| SpdyFrame::Reset { stream }),
+            6 => number().map(|number| SpdyFrame::Ping { number }),
+            7 => Ok(SpdyFrame::Away),
+            // They are not needed, but later headers refer to their compressed content.
             2 | 8 => {
                 number()?;
-                self.headers.next(&content).map(|_| Frame::Other)
+                self.headers.next(&content).map(|_| SpdyFrame::Other)
             }
-            _ => Ok(Frame::Other),
+            _ => Ok(SpdyFrame::Other),
         }
     }
 }
 
 fn control(kind: u16, content: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(HEAD + content.len());
+    let mut frame = BytesMut::with_capacity(FRAME_HEADER_BYTES + content.len());
     frame.put_u16(VERSION);
     frame.put_u16(kind);
     frame.put_u32(u32::try_from(content.len()).unwrap_or_default());
@@ -123,27 +122,27 @@ fn control(kind: u16, content: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-impl Frame {
+impl SpdyFrame {
     /// Accepts a stream.
     pub(in crate::wire) fn accepted(stream: u32, replies: &mut Replies) -> Bytes {
         let content = [&stream.to_be_bytes()[..], &replies.next()].concat();
         control(2, &content)
     }
 
-    /// Nothing more of this stream is taken or sent, and why.
+    /// Resets a stream.
     pub(in crate::wire) fn reset(stream: u32, why: Why) -> Bytes {
         let content = [stream.to_be_bytes(), (why as u32).to_be_bytes()].concat();
         control(3, &content)
     }
 
-    /// Gives a ping back.
+    /// Answers a ping.
     pub(in crate::wire) fn pong(number: u32) -> Bytes {
         control(6, &number.to_be_bytes())
     }
 
-    /// Bytes of a stream, and its end if there are no more.
+    /// Data of a stream, and its end.
     pub(in crate::wire) fn data(stream: u32, data: &[u8], ends: bool) -> Bytes {
-        let mut frame = BytesMut::with_capacity(HEAD + data.len());
+        let mut frame = BytesMut::with_capacity(FRAME_HEADER_BYTES + data.len());
         frame.put_u32(stream);
         let length = u32::try_from(data.len()).unwrap_or_default();
         frame.put_u32(u32::from(ends) << 24 | length);
@@ -160,11 +159,11 @@ mod tests {
     fn frames_come_out_as_they_went_in_however_they_are_cut() {
         let mut replies = Replies::default();
         let sent = [
-            Frame::data(5, b"some", false),
-            Frame::pong(9),
-            Frame::accepted(5, &mut replies),
-            Frame::data(5, b"", true),
-            Frame::reset(5, Why::Refused),
+            SpdyFrame::data(5, b"some", false),
+            SpdyFrame::pong(9),
+            SpdyFrame::accepted(5, &mut replies),
+            SpdyFrame::data(5, b"", true),
+            SpdyFrame::reset(5, Why::Refused),
             control(7, &[0; 8]),
         ];
         let (mut framer, mut seen) = (Framer::default(), Vec::new());
@@ -172,18 +171,18 @@ mod tests {
             framer.add(&[byte]);
             seen.extend(framer.next().unwrap());
         }
-        let data = |data: &'static [u8], ends| Frame::Data {
+        let data = |data: &'static [u8], ends| SpdyFrame::Data {
             stream: 5,
             data: data.into(),
             ends,
         };
         let expected = [
             data(b"some", false),
-            Frame::Ping { number: 9 },
-            Frame::Other,
+            SpdyFrame::Ping { number: 9 },
+            SpdyFrame::Other,
             data(b"", true),
-            Frame::Reset { stream: 5 },
-            Frame::Away,
+            SpdyFrame::Reset { stream: 5 },
+            SpdyFrame::Away,
         ];
         assert_eq!(seen, expected);
     }

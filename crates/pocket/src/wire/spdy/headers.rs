@@ -1,21 +1,21 @@
-//! Blocks of headers.
+//! Header blocks.
 
 use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::Broken;
+use super::ProtocolError;
 
-/// No client of ours has more.
-const MOST: u32 = 64;
+/// Headers of a block, at most; no known client sends more.
+const MAX_HEADERS: u32 = 64;
 
 /// Names and values of a block.
-pub(super) fn read(block: Vec<u8>) -> Result<BTreeMap<String, String>, Broken> {
-    const SHORT: Broken = Broken("headers that are cut off");
+pub(super) fn read(block: Vec<u8>) -> Result<BTreeMap<String, String>, ProtocolError> {
+    const SHORT: ProtocolError = ProtocolError("truncated headers");
     let mut block = Bytes::from(block);
     let count = block.try_get_u32().map_err(|_| SHORT)?;
-    if count > MOST {
-        return Err(Broken("too many headers"));
+    if count > MAX_HEADERS {
+        return Err(ProtocolError("too many headers"));
     }
     let mut text = || {
         let length = block.try_get_u32().map_err(|_| SHORT)? as usize;
@@ -27,8 +27,7 @@ pub(super) fn read(block: Vec<u8>) -> Result<BTreeMap<String, String>, Broken> {
     (0..count).map(|_| Ok((text()?, text()?))).collect()
 }
 
-/// Makes the headers of replies, of which there are none: a compressed stream that says so again and
-/// again.
+/// Encodes the headers of replies, of which there are none: a compressed stream of empty blocks.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Replies {
     has_begun: bool,
@@ -40,8 +39,7 @@ impl Replies {
         if !std::mem::replace(&mut self.has_begun, true) {
             block.put_slice(&[0x78, 0x01]);
         }
-        // A block of four bytes as they are: the number of headers. An empty one says that this is
-        // all for now.
+        // A stored block of four bytes, the number of headers; then an empty block that flushes.
         block.put_slice(&[0, 4, 0, 0xfb, 0xff]);
         block.put_u32(0);
         block.put_slice(&[0, 0, 0, 0xff, 0xff]);

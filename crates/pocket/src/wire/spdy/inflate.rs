@@ -1,28 +1,28 @@
-//! Takes compressed headers apart (RFC 1950 and 1951): one stream for all headers of a connection,
-//! cut at frames where every byte before is known.
+//! Decompresses headers (RFC 1950 and 1951): one stream for all headers of a connection, flushed at
+//! every frame.
 
-use super::{Broken, dictionary};
+use super::{ProtocolError, dictionary};
 
-/// How far back a stream may point.
-const WINDOW: usize = 32 << 10;
-/// No block of headers is longer.
-const LONGEST: usize = 64 << 10;
-/// In this order are the lengths of codes told of which the lengths of codes are made.
+/// Bytes that a stream may refer back.
+const WINDOW_BYTES: usize = 32 << 10;
+/// Bytes of a decompressed header block, at most.
+const MAX_BLOCK_BYTES: usize = 64 << 10;
+/// The order in which the lengths of the code length codes are stored.
 const ORDER: [usize; 19] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
 
-/// A stream that is taken apart.
+/// A decompressor.
 #[derive(Debug, Default)]
 pub(super) struct Inflate {
     has_begun: bool,
-    /// What came last, and before that the dictionary.
+    /// The latest output, preceded by the dictionary.
     window: Vec<u8>,
 }
 
 impl Inflate {
-    /// What the next piece of the stream, which ends with a whole block, stands for.
-    pub(super) fn next(&mut self, piece: &[u8]) -> Result<Vec<u8>, Broken> {
+    /// Decompresses the next piece of the stream, which ends with a whole block.
+    pub(super) fn next(&mut self, piece: &[u8]) -> Result<Vec<u8>, ProtocolError> {
         let mut bits = Bits::new(piece);
         if !self.has_begun {
             self.begin(&mut bits)?;
@@ -34,31 +34,31 @@ impl Inflate {
                 0 => self.stored(&mut bits)?,
                 1 => self.coded(&mut bits, &Codes::usual()?)?,
                 2 => {
-                    let codes = Codes::told(&mut bits)?;
+                    let codes = Codes::dynamic(&mut bits)?;
                     self.coded(&mut bits, &codes)?;
                 }
-                _ => return Err(Broken("headers with a block of no kind")),
+                _ => return Err(ProtocolError("headers with a block of unknown type")),
             }
-            if self.window.len() - start > LONGEST {
-                return Err(Broken("headers that are too long"));
+            if self.window.len() - start > MAX_BLOCK_BYTES {
+                return Err(ProtocolError("headers that are too large"));
             }
         }
-        let told = self.window[start..].to_vec();
-        let surplus = self.window.len().saturating_sub(WINDOW);
+        let output = self.window[start..].to_vec();
+        let surplus = self.window.len().saturating_sub(WINDOW_BYTES);
         self.window.drain(..surplus);
-        Ok(told)
+        Ok(output)
     }
 
-    fn begin(&mut self, bits: &mut Bits<'_>) -> Result<(), Broken> {
+    fn begin(&mut self, bits: &mut Bits<'_>) -> Result<(), ProtocolError> {
         let (method, flags) = (bits.take(8)?, bits.take(8)?);
         if method & 0xf != 8 || (method << 8 | flags) % 31 != 0 {
-            return Err(Broken("headers that are not compressed as they should be"));
+            return Err(ProtocolError("headers with an invalid zlib header"));
         }
         if flags & 0x20 != 0 {
             let bytes = [bits.take(8)?, bits.take(8)?, bits.take(8)?, bits.take(8)?];
             let checksum = bytes.iter().fold(0, |sum, byte| sum << 8 | byte);
             if checksum != dictionary::CHECKSUM {
-                return Err(Broken("headers with a dictionary that nobody knows"));
+                return Err(ProtocolError("headers with an unknown dictionary"));
             }
             self.window = dictionary::dictionary();
         }
@@ -66,11 +66,11 @@ impl Inflate {
         Ok(())
     }
 
-    fn stored(&mut self, bits: &mut Bits<'_>) -> Result<(), Broken> {
+    fn stored(&mut self, bits: &mut Bits<'_>) -> Result<(), ProtocolError> {
         bits.align();
         let (length, check) = (bits.take(16)?, bits.take(16)?);
         if length != !check & 0xffff {
-            return Err(Broken("headers with a block of no length"));
+            return Err(ProtocolError("headers with an invalid block length"));
         }
         for _ in 0..length {
             let byte = bits.take(8)?;
@@ -79,7 +79,7 @@ impl Inflate {
         Ok(())
     }
 
-    fn coded(&mut self, bits: &mut Bits<'_>, codes: &Codes) -> Result<(), Broken> {
+    fn coded(&mut self, bits: &mut Bits<'_>, codes: &Codes) -> Result<(), ProtocolError> {
         loop {
             match codes.literals.take(bits)? {
                 256 => return Ok(()),
@@ -91,15 +91,15 @@ impl Inflate {
                     self.repeat(length, distance)?;
                 }
             }
-            if self.window.len() > WINDOW + LONGEST {
-                return Err(Broken("headers that are too long"));
+            if self.window.len() > WINDOW_BYTES + MAX_BLOCK_BYTES {
+                return Err(ProtocolError("headers that are too large"));
             }
         }
     }
 
-    fn repeat(&mut self, length: usize, distance: usize) -> Result<(), Broken> {
+    fn repeat(&mut self, length: usize, distance: usize) -> Result<(), ProtocolError> {
         let from = self.window.len().checked_sub(distance);
-        let from = from.ok_or(Broken("headers that point before their begin"))?;
+        let from = from.ok_or(ProtocolError("headers with a distance beyond the window"))?;
         for at in from..from + length {
             self.window.push(self.window[at]);
         }
@@ -114,7 +114,7 @@ struct Codes {
 }
 
 impl Codes {
-    fn usual() -> Result<Self, Broken> {
+    fn usual() -> Result<Self, ProtocolError> {
         let mut literals = [8; 288];
         literals[144..256].fill(9);
         literals[256..280].fill(7);
@@ -124,11 +124,11 @@ impl Codes {
         })
     }
 
-    fn told(bits: &mut Bits<'_>) -> Result<Self, Broken> {
+    fn dynamic(bits: &mut Bits<'_>) -> Result<Self, ProtocolError> {
         let (literals, distances) = (bits.take(5)? as usize + 257, bits.take(5)? as usize + 1);
-        let told = bits.take(4)? as usize + 4;
+        let output = bits.take(4)? as usize + 4;
         let mut lengths = [0; 19];
-        for &at in &ORDER[..told] {
+        for &at in &ORDER[..output] {
             lengths[at] = bits.take(3)? as u8;
         }
         let code = Code::new(&lengths)?;
@@ -138,7 +138,7 @@ impl Codes {
                 16 => {
                     let last = lengths
                         .last()
-                        .ok_or(Broken("a code that repeats nothing"))?;
+                        .ok_or(ProtocolError("a repeat code without a previous length"))?;
                     (*last, 3 + bits.take(2)?)
                 }
                 17 => (0, 3 + bits.take(3)?),
@@ -148,7 +148,7 @@ impl Codes {
             lengths.extend(std::iter::repeat_n(length, times as usize));
         }
         if lengths.len() > literals + distances {
-            return Err(Broken("a code with too many words"));
+            return Err(ProtocolError("a code with too many symbols"));
         }
         Ok(Self {
             literals: Code::new(&lengths[..literals])?,
@@ -157,18 +157,18 @@ impl Codes {
     }
 }
 
-/// A prefix code, by how many words there are of each length.
+/// A prefix code, by the number of symbols of each length.
 struct Code {
     counts: [u16; 16],
     symbols: Vec<u16>,
 }
 
 impl Code {
-    fn new(lengths: &[u8]) -> Result<Self, Broken> {
+    fn new(lengths: &[u8]) -> Result<Self, ProtocolError> {
         let mut counts = [0_u16; 16];
         for &length in lengths {
             let count = counts.get_mut(usize::from(length));
-            *count.ok_or(Broken("a code with too long a word"))? += 1;
+            *count.ok_or(ProtocolError("a code length that is too large"))? += 1;
         }
         counts[0] = 0;
         let mut symbols: Vec<(u8, u16)> = Vec::new();
@@ -182,24 +182,24 @@ impl Code {
         Ok(Self { counts, symbols })
     }
 
-    fn take(&self, bits: &mut Bits<'_>) -> Result<u16, Broken> {
+    fn take(&self, bits: &mut Bits<'_>) -> Result<u16, ProtocolError> {
         let (mut word, mut first, mut index) = (0_u32, 0_u32, 0_u32);
         for &count in &self.counts[1..] {
             word |= bits.take(1)?;
             let count = u32::from(count);
             if word.wrapping_sub(first) < count {
                 let symbol = self.symbols.get((index + word - first) as usize);
-                return symbol.copied().ok_or(Broken("a word of no code"));
+                return symbol.copied().ok_or(ProtocolError("an invalid code"));
             }
             index += count;
             first = (first + count) << 1;
             word <<= 1;
         }
-        Err(Broken("a word of no code"))
+        Err(ProtocolError("an invalid code"))
     }
 }
 
-/// Bits of bytes, the lowest first.
+/// Reads bits, the lowest of a byte first.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -210,11 +210,11 @@ impl<'a> Bits<'a> {
         Self { bytes, at: 0 }
     }
 
-    fn take(&mut self, count: usize) -> Result<u32, Broken> {
+    fn take(&mut self, count: usize) -> Result<u32, ProtocolError> {
         let mut value = 0;
         for bit in 0..count {
             let byte = self.bytes.get(self.at / 8);
-            let byte = byte.ok_or(Broken("headers that end too early"))?;
+            let byte = byte.ok_or(ProtocolError("truncated compressed headers"))?;
             value |= u32::from(byte >> (self.at % 8) & 1) << bit;
             self.at += 1;
         }
@@ -231,7 +231,7 @@ impl<'a> Bits<'a> {
     }
 
     /// The length that a symbol stands for.
-    fn length(&mut self, symbol: u16) -> Result<usize, Broken> {
+    fn length(&mut self, symbol: u16) -> Result<usize, ProtocolError> {
         let symbol = usize::from(symbol).wrapping_sub(257);
         match symbol {
             0..8 => Ok(symbol + 3),
@@ -241,12 +241,12 @@ impl<'a> Bits<'a> {
                 let base = (4 + symbol % 4) << extra;
                 Ok(base + 3 + self.take(extra)? as usize)
             }
-            _ => Err(Broken("a length that there is not")),
+            _ => Err(ProtocolError("an invalid length symbol")),
         }
     }
 
     /// The distance that a symbol stands for.
-    fn distance(&mut self, symbol: u16) -> Result<usize, Broken> {
+    fn distance(&mut self, symbol: u16) -> Result<usize, ProtocolError> {
         match usize::from(symbol) {
             symbol @ 0..4 => Ok(symbol + 1),
             symbol @ 4..30 => {
@@ -254,7 +254,7 @@ impl<'a> Bits<'a> {
                 let base = (2 + symbol % 2) << extra;
                 Ok(base + 1 + self.take(extra)? as usize)
             }
-            _ => Err(Broken("a distance that there is not")),
+            _ => Err(ProtocolError("an invalid distance symbol")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One request and what came back.
+//! One request and its response.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::{
     Failure,
     pattern::{Match, matches},
-    scenario::{Answer, Request},
+    scenario::{ExpectedResponse, Request},
     server::{Server, read, wrong},
     variables::Variables,
 };
 
-/// How scenarios introduce themselves; field managers are named after it.
+/// The user agent of scenarios; field managers are named after it.
 const AGENT: &str = "scenario/1.0";
-/// The longest answer shown in full.
-const SHOWN: usize = 4000;
+/// Bytes of a response that are shown in a failure.
+const MAX_SHOWN_BYTES: usize = 4000;
 
 /// A finished exchange.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Exchange {
         })
     }
 
-    /// What a record keeps of it.
+    /// The entry for a recording.
     pub(crate) fn entry(&self) -> Value {
         let headers = ["content-type", "warning", "allow", "retry-after"].map(|name| {
             let values = self.headers.get_all(name).iter();
@@ -67,10 +67,10 @@ impl Exchange {
         })
     }
 
-    /// The variables after this answer, and all that differs.
+    /// The variables after this response, and all differences.
     pub(crate) fn check(
         &self,
-        answer: &Answer,
+        answer: &ExpectedResponse,
         variables: &Variables,
     ) -> (Variables, Result<(), Failure>) {
         let mut learned = variables.clone();
@@ -136,7 +136,7 @@ impl Exchange {
     }
 }
 
-/// The request with its variables replaced, ready to send.
+/// The request with its variables replaced.
 pub(crate) fn fill(request: &Request, variables: &Variables) -> Result<HttpRequest<Body>, Failure> {
     let body = variables.fill_body(&request.body)?;
     let mut built = HttpRequest::builder()
@@ -167,7 +167,7 @@ pub(crate) fn fill(request: &Request, variables: &Variables) -> Result<HttpReque
     built.body(Body::from(bytes)).map_err(wrong)
 }
 
-/// A body as a value: JSON or YAML where it is that, else text without its last line end.
+/// A body as a value: JSON or YAML if it is that, else text without its last line end.
 fn value(headers: &HeaderMap, body: &Bytes) -> Value {
     let text = String::from_utf8_lossy(body);
     let kind = headers
@@ -188,7 +188,7 @@ fn shown(body: &Value) -> String {
         Value::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
     };
-    if let Some((cut, _)) = text.char_indices().nth(SHOWN) {
+    if let Some((cut, _)) = text.char_indices().nth(MAX_SHOWN_BYTES) {
         text.truncate(cut);
         text.push('…');
     }

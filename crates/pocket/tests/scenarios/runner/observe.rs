@@ -1,11 +1,11 @@
-//! The one place every line of every watch stream passes.
+//! The check that every line of every watch stream passes.
 
 use serde_json::Value;
 
 use super::{Failure, server::wrong};
 
-/// Checks what holds of every line whatever the scenario: one JSON document of a known type, with
-/// an object. Laws over whole streams are judged at the end, by the oracles.
+/// Checks what holds for every line whatever the scenario: one JSON document of a known type, with
+/// an object. The oracles check whole streams at the end.
 pub(crate) fn observe_stream_line(stream: &str, line: &str) -> Result<(), Failure> {
     let event: Value = serde_json::from_str(line).map_err(wrong)?;
     let known = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"];

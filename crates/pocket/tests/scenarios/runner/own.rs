@@ -56,7 +56,7 @@ fn table() -> Vec<(Value, Value, bool)> {
         (json!("$five"), json!("6"), false),
         (json!("$five"), json!("5"), true),
         (json!("number $five"), json!("number 5"), true),
-        (json!("number $nobody"), json!("number $nobody"), false),
+        (json!("number $unknown"), json!("number $unknown"), false),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Patterns: what an answer must contain.
+//! Patterns: what a response must contain.
 //!
 //! An object pattern matches a subset, a list pattern the whole list unless it holds `...`; strings
 //! may be variables, comparisons or one of the `~` words.
@@ -13,7 +13,7 @@ use super::variables::Variables;
 /// The key or value that must not be there.
 const ABSENT: &str = "~absent";
 
-/// A pattern being held against a value.
+/// A comparison of a pattern with a value.
 #[derive(Debug)]
 pub(crate) struct Match {
     pub(crate) variables: Variables,
@@ -38,7 +38,7 @@ impl Match {
         }
     }
 
-    /// Holds `pattern` against `value`, which stands at `path`.
+    /// Compares `pattern` with `value`, which is at `path`.
     pub(crate) fn value(&mut self, path: &str, pattern: &Value, value: &Value) {
         match pattern {
             Value::Object(fields) => self.object(path, fields, value),

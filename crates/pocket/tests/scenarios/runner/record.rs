@@ -1,7 +1,7 @@
-//! What a server answered, kept in a file, so that it can be held against what another answered.
+//! Recordings of a server's responses in a file, for comparison with those of another server.
 //!
-//! One JSON value a line: first what the scenario was given, then every answer and every event in
-//! the order of the file. Nothing is masked here; who compares knows what may differ.
+//! One JSON value per line: first the scenario's initial variables, then every response and every
+//! event in the order of the file. Nothing is masked here; the comparison knows what may differ.
 
 use std::{fs, path::PathBuf};
 
@@ -11,12 +11,12 @@ use super::{Failure, scenario::Scenario, server::wrong};
 
 /// The file of one scenario being written.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct Recording {
     path: PathBuf,
     text: String,
 }
 
-impl Record {
+impl Recording {
     /// A file in the folder that `NEAP_SCENARIO_RECORD` names, if it names one.
     pub(crate) fn of(scenario: &Scenario, namespace: &str, id: &str) -> Option<Self> {
         let folder = PathBuf::from(std::env::var_os("NEAP_SCENARIO_RECORD")?);

@@ -1,7 +1,7 @@
 //! A scenario file as a value.
 //!
-//! Invariant: a parsed scenario can fail. A request without an expected answer, an answer that
-//! expects nothing and a variable that is captured and never looked at are errors of the file.
+//! Invariant: a parsed scenario can fail. A request without an expected response, a response that
+//! expects nothing and a variable that is captured and never used are errors of the file.
 
 mod blocks;
 mod lint;
@@ -13,60 +13,60 @@ use serde_json::Value;
 
 use super::Failure;
 
-/// Marks a file that tests what only this server promises.
+/// Marks a file that tests what only this server guarantees.
 pub(crate) const POCKET_ONLY: &str = "<!-- pocket only:";
 
 /// One file.
 #[derive(Debug)]
 pub(crate) struct Scenario {
-    /// Room and topic, such as `wire/discovery`.
+    /// Folder and topic, such as `wire/discovery`.
     pub(crate) name: String,
-    /// Only this server is asked.
+    /// The file only runs against this server.
     pub(crate) pocket_only: bool,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// One block, or one pair of request and answer.
+/// One block, or one pair of request and response.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// The line of its fence.
     pub(crate) line: usize,
-    /// The heading it stands under.
+    /// The heading above it.
     pub(crate) heading: String,
     pub(crate) step: Step,
 }
 
 #[derive(Debug)]
 pub(crate) enum Step {
-    Ask(Request, Answer),
-    Later(Request, Answer),
+    Ask(Request, ExpectedResponse),
+    Later(Request, ExpectedResponse),
     Watch(String, Request),
     Events(String, Vec<EventPattern>),
     Wait(Duration),
 }
 
-/// A request as written: variables are filled in when it is sent.
+/// A request as written: variables are replaced when it is sent.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
-    /// The body stands in base64.
+    /// The body is in base64.
     pub(crate) encoded: bool,
 }
 
-/// What must come back.
+/// The expected response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ExpectedResponse {
     pub(crate) code: u16,
-    /// The reason of the refusal.
+    /// The reason of the expected error.
     pub(crate) reason: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<Value>,
 }
 
-/// One thing expected of a stream.
+/// One expectation on a stream.
 #[derive(Debug)]
 pub(crate) enum EventPattern {
     Event(String, Value),
@@ -93,7 +93,7 @@ impl fmt::Display for EventPattern {
 }
 
 impl Scenario {
-    /// Reads a file's text.
+    /// Parses a file's text.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, Failure> {
         let located = |line: usize, failure: Failure| {
             Failure::new(format!("tests/scenarios/{name}.md:{line}: {failure}"))

@@ -1,4 +1,4 @@
-//! The server a scenario talks to: one of our own in this process, or any other by its kubeconfig.
+//! The server of a scenario: one of our own in this process, or any other by its kubeconfig.
 
 use std::{
     path::PathBuf,
@@ -17,19 +17,19 @@ use kube::{
     client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use neap_oracle::{Observer, Watched};
+use neap_oracles::{ObservedService, Observer};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Failure, chronicle::chronicle, variables::Variables};
 
-/// More than any answer of a scenario.
-const LARGEST: usize = 64 << 20;
+/// Bytes of a response, at most: more than any scenario has.
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// Where scenarios run.
+/// The server that scenarios run against.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum TargetServer {
     InProcess,
     Kubeconfig {
         path: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl TargetServer {
     pub(crate) fn from_environment(kubeconfig: Option<PathBuf>) -> Self {
         match kubeconfig {
             None => Self::InProcess,
@@ -55,24 +55,24 @@ impl Place {
 pub(crate) struct Server {
     client: Client,
     id: String,
-    /// What to delete afterwards on a server that outlives us.
+    /// The objects to delete afterwards on an external server.
     made: Option<Mutex<Vec<String>>>,
-    /// Our own server, whose history can be asked for, and what it told its clients.
+    /// Our own server, whose history can be read, and what its clients observed.
     judged: Option<(Pocket, Observer)>,
 }
 
 impl Server {
-    pub(crate) async fn start(place: &Place, name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn start(place: &TargetServer, name: &str) -> Result<Self, Failure> {
         let server = match place {
-            Place::InProcess => in_process(name).await?,
-            Place::Kubeconfig { path, run, count } => Self {
+            TargetServer::InProcess => in_process(name).await?,
+            TargetServer::Kubeconfig { path, run, count } => Self {
                 client: remote(path).await?,
                 id: format!("{run}-{}", count.fetch_add(1, Ordering::Relaxed)),
                 made: Some(Mutex::default()),
                 judged: None,
             },
         };
-        server.furnish().await?;
+        server.prepare().await?;
         Ok(server)
     }
 
@@ -87,8 +87,8 @@ impl Server {
         format!("scenario-{}", self.id)
     }
 
-    /// Makes the namespace and waits until pods could be created in it.
-    async fn furnish(&self) -> Result<(), Failure> {
+    /// Creates the namespace and waits until pods can be created in it.
+    async fn prepare(&self) -> Result<(), Failure> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
         let body = Body::from(namespace.to_string().into_bytes());
         let request =
@@ -122,7 +122,7 @@ impl Server {
         Ok((status, read(response.into_body()).await?))
     }
 
-    /// Remembers an object outside the scenario's namespace.
+    /// Records an object outside the scenario's namespace.
     pub(crate) fn remember(&self, collection: &str, object: &Value) {
         let Some(made) = &self.made else { return };
         let collection = collection.split('?').next().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    /// Holds every answer, list and stream of the scenario against what really happened.
+    /// Checks every response, list and stream of the scenario against the history.
     pub(crate) fn judge(&self) -> Result<(), Failure> {
         let Some((pocket, observer)) = &self.judged else {
             return Ok(());
@@ -145,7 +145,7 @@ impl Server {
         Err(Failure::new(verdict.to_string()))
     }
 
-    /// Leaves a server that outlives us as it was found.
+    /// Cleans up an external server.
     pub(crate) async fn tidy(&self) {
         let Some(made) = &self.made else { return };
         let mut paths = std::mem::take(&mut *made.lock());
@@ -158,10 +158,10 @@ impl Server {
     }
 }
 
-/// A whole body.
+/// Reads a whole body.
 #[expect(clippy::disallowed_methods, reason = "the body is limited first")]
 pub(crate) async fn read(body: Body) -> Result<Bytes, Failure> {
-    let collected = Limited::new(body, LARGEST).collect().await;
+    let collected = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
     Ok(collected.map_err(wrong)?.to_bytes())
 }
 
@@ -172,10 +172,10 @@ async fn in_process(name: &str) -> Result<Server, Failure> {
     let pocket = Pocket::open(Options::new(Environment::rehearsal(seed))).await;
     let pocket = pocket.map_err(wrong)?;
     let observer = Observer::new();
-    let service = Watched::new(pocket.service(), &observer, name);
+    let service = ObservedService::new(pocket.service(), &observer, name);
     Ok(Server {
         client: Client::new(service, "default"),
-        // Found nowhere else, so that recordings can be told from what was asked.
+        // Occurs nowhere else, so that recordings can tell it from other text.
         id: "z9z".into(),
         made: None,
         judged: Some((pocket, observer)),
@@ -186,7 +186,7 @@ async fn remote(path: &PathBuf) -> Result<Client, Failure> {
     let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(wrong)?;
-    // A scenario sees the first answer, whatever it is.
+    // A scenario sees the first response, whatever it is.
     config.default_retry = false;
     Client::try_from(config).map_err(wrong)
 }

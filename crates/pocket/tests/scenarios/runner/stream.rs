@@ -17,8 +17,8 @@ use super::{
     variables::Variables,
 };
 
-/// How long the end of a scenario waits for what a stream still has to say.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the end of a scenario waits for the remaining lines of a stream.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// An open stream.
 pub(crate) struct Stream {
@@ -29,14 +29,14 @@ pub(crate) struct Stream {
     ended: bool,
 }
 
-/// What a stream said next.
+/// The next item of a stream.
 pub(crate) enum Next {
-    Event(Event),
+    Event(StreamEvent),
     End,
 }
 
 /// One line of a stream.
-pub(crate) struct Event {
+pub(crate) struct StreamEvent {
     stream: String,
     kind: String,
     object: Value,
@@ -67,10 +67,10 @@ impl Stream {
         })
     }
 
-    /// The next event. A bookmark may come at any time, so one nobody asked for is passed over.
+    /// The next event. A bookmark may come at any time, so one that was not requested is skipped.
     pub(crate) async fn next(&mut self, bookmarks: bool) -> Result<Next, Failure> {
         while let Some(line) = self.line().await? {
-            let event = Event::read(&self.name, &line)?;
+            let event = StreamEvent::read(&self.name, &line)?;
             if bookmarks || event.kind != "BOOKMARK" {
                 return Ok(Next::Event(event));
             }
@@ -78,7 +78,7 @@ impl Stream {
         Ok(Next::End)
     }
 
-    /// Succeeds if nothing is said for this long.
+    /// Succeeds if no line comes for this long.
     pub(crate) async fn quiet(&mut self, long: Duration) -> Result<(), Failure> {
         match timeout(long, self.next(false)).await {
             Err(_) => Ok(()),
@@ -89,10 +89,10 @@ impl Stream {
         }
     }
 
-    /// Reads what is still to come, so that every line is observed.
-    pub(crate) async fn drain(&mut self) -> Result<Vec<Event>, Failure> {
+    /// Reads the remaining lines, so that every line is observed.
+    pub(crate) async fn drain(&mut self) -> Result<Vec<StreamEvent>, Failure> {
         let mut rest = Vec::new();
-        while let Ok(next) = timeout(LAST_WORDS, self.next(false)).await {
+        while let Ok(next) = timeout(DRAIN_TIMEOUT, self.next(false)).await {
             match next? {
                 Next::Event(event) => rest.push(event),
                 Next::End => break,
@@ -131,7 +131,7 @@ impl Stream {
     }
 }
 
-impl Event {
+impl StreamEvent {
     fn read(stream: &str, line: &str) -> Result<Self, Failure> {
         let mut event: Value = serde_json::from_str(line).map_err(wrong)?;
         Ok(Self {
@@ -141,12 +141,12 @@ impl Event {
         })
     }
 
-    /// What a record keeps of it.
+    /// The entry for a recording.
     pub(crate) fn entry(&self) -> Value {
         json!({"stream": self.stream, "type": self.kind, "object": self.object})
     }
 
-    /// The variables after this event, and how it differs.
+    /// The variables after this event, and the differences.
     pub(crate) fn check(
         &self,
         kind: &str,
@@ -174,7 +174,7 @@ impl Event {
 }
 
 impl Next {
-    /// What a record keeps of it.
+    /// The entry for a recording.
     pub(crate) fn entry(&self, stream: &str) -> Value {
         match self {
             Self::Event(event) => event.entry(),

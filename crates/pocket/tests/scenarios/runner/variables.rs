@@ -13,7 +13,7 @@ static REFERENCE: LazyLock<Option<Regex>> =
 static REPEAT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\$repeat\{([^,}]*),(\d+)\}").ok());
 
-/// Words after a dollar sign that belong to strategic merge patches and schemas, not to us.
+/// Words after a dollar sign that belong to strategic merge patches and schemas, not to scenarios.
 const FOREIGN: [&str; 5] = [
     "patch",
     "setElementOrder",
@@ -22,7 +22,7 @@ const FOREIGN: [&str; 5] = [
     "ref",
 ];
 
-/// What a scenario has learned so far.
+/// The variables captured so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variables(BTreeMap<String, String>);
 
@@ -35,7 +35,7 @@ impl Variables {
         self.0.insert(name.into(), value.into());
     }
 
-    /// `text` with every variable replaced; a variable nobody set is a failure.
+    /// `text` with every variable replaced; an unset variable is a failure.
     pub(crate) fn fill(&self, text: &str) -> Result<String, Failure> {
         let Some(pattern) = REFERENCE.as_ref() else {
             return Ok(text.into());
@@ -57,7 +57,7 @@ impl Variables {
         }
     }
 
-    /// `text` with variables replaced and repetitions written out.
+    /// `text` with variables replaced and repetitions expanded.
     pub(crate) fn fill_body(&self, text: &str) -> Result<String, Failure> {
         let filled = self.fill(text)?;
         let Some(repeat) = REPEAT.as_ref() else {

@@ -1,16 +1,16 @@
-//! Which nodes have a pod.
+//! Tests of which nodes have a pod.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn every_node_has_one() {
-    let stage = stage(2).await;
-    stage.create::<DaemonSet>(set()).await;
-    stage.pass(MINUTE).await;
-    let agent = stage.get::<DaemonSet>("agent").await;
-    let pods = pods(&stage).await;
+async fn every_node_has_a_pod() {
+    let cluster = cluster(2).await;
+    cluster.create::<DaemonSet>(set()).await;
+    cluster.advance(MINUTE).await;
+    let agent = cluster.get::<DaemonSet>("agent").await;
+    let pods = pods(&cluster).await;
     assert_eq!(on(&pods), ["n0", "n1"]);
-    let revision = stage.list::<ControllerRevision>().await.remove(0);
+    let revision = cluster.list::<ControllerRevision>().await.remove(0);
     let hash = &revision.labels()["controller-revision-hash"];
     assert_eq!(revision.name_any(), format!("agent-{hash}"));
     let pod = &pods[0];
@@ -34,7 +34,7 @@ async fn every_node_has_one() {
         ..DaemonSetStatus::default()
     };
     assert_eq!(agent.status, Some(expected));
-    let events: Vec<Event> = stage.list().await;
+    let events: Vec<Event> = cluster.list().await;
     assert_eq!(events.len(), 2);
     assert!(
         events
@@ -43,95 +43,95 @@ async fn every_node_has_one() {
     );
 
     let more = json!({"metadata": {"name": "n2"}});
-    stage.create_for_all::<Node>(more).await;
-    taint(&stage, "n2", json!([])).await;
-    let gone = nodes(&stage).delete("n0", &DeleteParams::default()).await;
+    cluster.create_cluster_scoped::<Node>(more).await;
+    taint(&cluster, "n2", json!([])).await;
+    let gone = nodes(&cluster).delete("n0", &DeleteParams::default()).await;
     gone.unwrap();
-    stage.pass(MINUTE).await;
-    assert_eq!(on(&super::pods(&stage).await), ["n1", "n2"]);
+    cluster.advance(MINUTE).await;
+    assert_eq!(on(&super::pods(&cluster).await), ["n1", "n2"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn selectors_and_taints_keep_pods_away() {
-    let stage = stage(4).await;
+    let cluster = cluster(4).await;
     let mut choosy = set();
     choosy["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
-    stage.create::<DaemonSet>(choosy).await;
-    stage.pass(MINUTE).await;
-    assert_eq!(on(&pods(&stage).await), ["n0", "n2"]);
-    // One that is there may stay; one that goes does not come back.
+    cluster.create::<DaemonSet>(choosy).await;
+    cluster.advance(MINUTE).await;
+    assert_eq!(on(&pods(&cluster).await), ["n0", "n2"]);
+    // A pod that is there remains; one that is deleted is not created again.
     let full = json!([{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]);
-    taint(&stage, "n0", full).await;
-    stage.pass(MINUTE).await;
-    assert_eq!(on(&pods(&stage).await), ["n0", "n2"]);
-    let now = status(&stage).await;
+    taint(&cluster, "n0", full).await;
+    cluster.advance(MINUTE).await;
+    assert_eq!(on(&pods(&cluster).await), ["n0", "n2"]);
+    let now = status(&cluster).await;
     assert_eq!(
         (now.desired_number_scheduled, now.number_misscheduled),
         (1, 1)
     );
     let out = json!([{"key": "dedicated", "value": "x", "effect": "NoExecute"}]);
-    taint(&stage, "n0", out).await;
-    stage.pass(MINUTE).await;
-    assert_eq!(on(&pods(&stage).await), ["n2"]);
-    // Whatever a node suffers from, its pods stay.
+    taint(&cluster, "n0", out).await;
+    cluster.advance(MINUTE).await;
+    assert_eq!(on(&pods(&cluster).await), ["n2"]);
+    // The pods remain whatever the conditions of their node.
     let unwell = json!([
         {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
     ]);
-    taint(&stage, "n2", unwell).await;
-    stage.pass(MINUTE).await;
-    assert_eq!(on(&pods(&stage).await), ["n2"]);
-    assert_eq!(status(&stage).await.number_misscheduled, 0);
+    taint(&cluster, "n2", unwell).await;
+    cluster.advance(MINUTE).await;
+    assert_eq!(on(&pods(&cluster).await), ["n2"]);
+    assert_eq!(status(&cluster).await.number_misscheduled, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_fails_is_replaced_and_not_at_once() {
-    let stage = stage(1).await;
+async fn a_failed_pod_is_replaced_after_a_delay() {
+    let cluster = cluster(1).await;
     let mut short = set();
-    short["spec"]["template"]["metadata"]["labels"]["fate"] = "short".into();
-    stage.create::<DaemonSet>(short).await;
-    stage.pass(Duration::from_secs(5)).await;
-    let first = stage.list::<Pod>().await.remove(0);
-    stage.pass(MINUTE).await;
-    let events: Vec<Event> = stage.list().await;
+    short["spec"]["template"]["metadata"]["labels"]["behavior"] = "short".into();
+    cluster.create::<DaemonSet>(short).await;
+    cluster.advance(Duration::from_secs(5)).await;
+    let first = cluster.list::<Pod>().await.remove(0);
+    cluster.advance(MINUTE).await;
+    let events: Vec<Event> = cluster.list().await;
     let failed = events
         .iter()
         .filter(|it| it.reason.as_deref() == Some("FailedDaemonPod"));
     let times: i32 = failed.filter_map(|it| it.count).sum();
     assert!((3..9).contains(&times), "{times} times");
-    assert_ne!(stage.list::<Pod>().await.remove(0).uid(), first.uid());
+    assert_ne!(cluster.list::<Pod>().await.remove(0).uid(), first.uid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_adopted_and_released_by_their_labels() {
-    let stage = stage(1).await;
-    stage.create::<DaemonSet>(set()).await;
-    stage.pass(MINUTE).await;
-    let pod = pods(&stage).await.remove(0);
+    let cluster = cluster(1).await;
+    cluster.create::<DaemonSet>(set()).await;
+    cluster.advance(MINUTE).await;
+    let pod = pods(&cluster).await.remove(0);
     let other = json!({"metadata": {"labels": {"app": "other"}}});
-    stage.patch::<Pod>(&pod.name_any(), other).await;
-    stage.pass(MINUTE).await;
-    let released = stage.get::<Pod>(&pod.name_any()).await;
+    cluster.patch::<Pod>(&pod.name_any(), other).await;
+    cluster.advance(MINUTE).await;
+    let released = cluster.get::<Pod>(&pod.name_any()).await;
     assert!(released.owner_references().is_empty());
-    assert_eq!(pods(&stage).await.len(), 2, "and replaced");
-    // Back again it is one too many, and the younger goes.
+    assert_eq!(pods(&cluster).await.len(), 2, "and replaced");
+    // Once adopted again there is one too many, and the younger is deleted.
     let back = json!({"metadata": {"labels": {"app": "agent"}}});
-    stage.patch::<Pod>(&pod.name_any(), back).await;
-    stage.pass(MINUTE).await;
-    let left = pods(&stage).await;
+    cluster.patch::<Pod>(&pod.name_any(), back).await;
+    cluster.advance(MINUTE).await;
+    let left = pods(&cluster).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].uid(), pod.uid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_when_nothing_happens() {
-    let stage = stage(2).await;
-    stage.create::<DaemonSet>(set()).await;
-    stage.pass(MINUTE).await;
-    let before = stage.get::<DaemonSet>("agent").await.resource_version();
-    stage.pass(120 * MINUTE).await;
+    let cluster = cluster(2).await;
+    cluster.create::<DaemonSet>(set()).await;
+    cluster.advance(MINUTE).await;
+    let before = cluster.get::<DaemonSet>("agent").await.resource_version();
+    cluster.advance(120 * MINUTE).await;
     assert_eq!(
-        stage.get::<DaemonSet>("agent").await.resource_version(),
+        cluster.get::<DaemonSet>("agent").await.resource_version(),
         before
     );
 }

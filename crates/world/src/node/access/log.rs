@@ -1,4 +1,4 @@
-//! Reads what a container printed, and goes on as it prints.
+//! Reads the log of a container, and follows it.
 
 use std::{
     collections::VecDeque,
@@ -12,43 +12,42 @@ use futures::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::node::process::{Line, Log};
+use crate::node::process::{ContainerLog, LogLine};
 
-/// How much is read and sent in one piece.
-const PIECE: usize = 64 << 10;
+/// The size of the chunks in which a log is read and sent.
+const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which part of a log is wanted, and how.
+/// The options of a log request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Of which container.
+    /// The container.
     pub container: String,
-    /// Go on until it ends.
+    /// Follow the log until the container ends.
     pub follow: bool,
-    /// Of the process before this one.
+    /// Read the log of the previous process.
     pub previous: bool,
-    /// Only so many lines from the end.
+    /// The number of lines from the end.
     pub tail: Option<u64>,
-    /// Only what was printed since.
+    /// The time of the first line.
     pub since: Option<Timestamp>,
-    /// Each line begins with its time.
+    /// Whether each line begins with its time.
     pub timestamps: bool,
-    /// At most so many bytes.
+    /// The maximum number of bytes.
     pub limit: Option<u64>,
 }
 
-/// Reads a log from files that are there. With `printed` it goes on whenever that changes, until it
-/// closes.
+/// Reads a log from its files. With `printed` it continues whenever that changes, until it closes.
 pub fn read(
-    log: &Log,
+    log: &ContainerLog,
     options: &LogOptions,
     printed: Option<watch::Receiver<u64>>,
 ) -> io::Result<BoxStream<'static, Bytes>> {
-    let tape = Tape::open(log, options, printed.clone())?;
-    let pieces = stream::unfold((tape, printed), |(tape, mut printed)| async move {
-        let mut tape = tape;
+    let reader = LogReader::open(log, options, printed.clone())?;
+    let chunks = stream::unfold((reader, printed), |(reader, mut printed)| async move {
+        let mut reader = reader;
         loop {
             let is_last = match &mut printed {
-                // Whatever comes after this look is noticed later.
+                // Output after this point changes the channel again.
                 Some(printed) => {
                     printed.has_changed().is_err() || {
                         printed.mark_unchanged();
@@ -58,52 +57,52 @@ pub fn read(
                 None => true,
             };
             let read = move || {
-                let piece = tape.more();
-                (tape, piece)
+                let chunk = reader.next_chunk();
+                (reader, chunk)
             };
-            let (back, piece) = tokio::task::spawn_blocking(read).await.ok()?;
-            tape = back;
-            match piece {
-                Ok(Some(piece)) => return Some((piece, (tape, printed))),
-                Ok(None) if tape.left == Some(0) || is_last => return None,
+            let (back, chunk) = tokio::task::spawn_blocking(read).await.ok()?;
+            reader = back;
+            match chunk {
+                Ok(Some(chunk)) => return Some((chunk, (reader, printed))),
+                Ok(None) if reader.left == Some(0) || is_last => return None,
                 Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a log cannot be read any further");
                     return None;
                 }
             }
-            // Closed if it prints no more; one look is left then.
+            // Closed if the process writes no more; then the files are read once more.
             let _ = printed.as_mut()?.changed().await;
         }
     });
-    Ok(pieces.boxed())
+    Ok(chunks.boxed())
 }
 
-/// A log as it is read.
-struct Tape {
-    log: Log,
-    /// Open as long as the log is that of the same process.
+/// The state of reading a log.
+struct LogReader {
+    log: ContainerLog,
+    /// Open while the log is that of the same process.
     printed: Option<watch::Receiver<u64>>,
-    /// The one that is read, and those that come after.
+    /// The file that is read, and those after it.
     files: VecDeque<File>,
-    /// The begin of a line whose end is not written yet.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
-    /// How many lines are left out.
+    /// The number of lines to skip.
     skip: u64,
     since: Option<Timestamp>,
     timestamps: bool,
     left: Option<u64>,
-    /// Whether the next piece begins a line.
+    /// Whether the next chunk begins a line.
     at_start: bool,
 }
 
-impl Tape {
+impl LogReader {
     fn open(
-        log: &Log,
+        log: &ContainerLog,
         options: &LogOptions,
         printed: Option<watch::Receiver<u64>>,
     ) -> io::Result<Self> {
-        let mut tape = Self {
+        let mut reader = Self {
             log: log.clone(),
             printed,
             files: files(log)?,
@@ -115,17 +114,17 @@ impl Tape {
             at_start: true,
         };
         if let Some(tail) = options.tail {
-            tape.skip = tape.count()?.saturating_sub(tail);
+            reader.skip = reader.count()?.saturating_sub(tail);
         }
-        Ok(tape)
+        Ok(reader)
     }
 
-    /// How many lines there are, of those that are wanted.
+    /// The number of lines that match the options.
     fn count(&mut self) -> io::Result<u64> {
         let (mut count, mut is_open) = (0, false);
         let mut rest = Vec::new();
         for file in &mut self.files {
-            let mut buffer = vec![0; PIECE];
+            let mut buffer = vec![0; CHUNK_BYTES];
             loop {
                 let read = file.read(&mut buffer)?;
                 if read == 0 {
@@ -133,7 +132,8 @@ impl Tape {
                 }
                 rest.extend_from_slice(&buffer[..read]);
                 for line in take_lines(&mut rest).split(|&byte| byte == b'\n') {
-                    if let Some(line) = Line::read(line).filter(|line| wanted(line, self.since)) {
+                    if let Some(line) = LogLine::read(line).filter(|line| wanted(line, self.since))
+                    {
                         count += u64::from(!is_open);
                         is_open = !line.whole;
                     }
@@ -144,9 +144,9 @@ impl Tape {
         Ok(count)
     }
 
-    /// The next piece that is wanted; nothing if no more is there now.
-    fn more(&mut self) -> io::Result<Option<Bytes>> {
-        let mut buffer = vec![0; PIECE];
+    /// The next chunk that matches the options; none if there is no more now.
+    fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        let mut buffer = vec![0; CHUNK_BYTES];
         while self.left != Some(0) {
             let Some(file) = self.files.front_mut() else {
                 return Ok(None);
@@ -155,13 +155,13 @@ impl Tape {
             if read == 0 {
                 if self.files.len() > 1 {
                     self.files.pop_front();
-                } else if !self.turn_over()? {
+                } else if !self.open_rotated()? {
                     return Ok(None);
                 }
                 continue;
             }
             self.rest.extend_from_slice(&buffer[..read]);
-            let shown = self.show();
+            let shown = self.format_lines();
             if !shown.is_empty() {
                 return Ok(Some(shown.into()));
             }
@@ -169,15 +169,15 @@ impl Tape {
         Ok(None)
     }
 
-    /// Whether another file is to be read after the one that was. If the log has turned over more
-    /// than once since the last look, what came in between is lost, and not what comes after.
-    fn turn_over(&mut self) -> io::Result<bool> {
+    /// Whether another file follows. If the log was rotated more than once since the last read, the
+    /// output in between is lost, but not what comes after.
+    fn open_rotated(&mut self) -> io::Result<bool> {
         let Some(file) = self.files.back() else {
             return Ok(false);
         };
         let own = file.metadata()?.ino();
         let mut next = match files(&self.log) {
-            // It turns over this very moment, and somebody is told when it has.
+            // It is being rotated at this moment; the channel changes when that is done.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             next => next?,
         };
@@ -185,7 +185,7 @@ impl Tape {
         let inodes: Vec<u64> = inodes.collect::<io::Result<_>>()?;
         match inodes.iter().position(|&inode| inode == own) {
             Some(at) => drop(next.drain(..=at)),
-            // They may be those of another process, which begins after this one has ended.
+            // They may be those of another process, which starts after this one has ended.
             None if !self.is_of_one_process() => return Ok(false),
             None => {}
         }
@@ -199,11 +199,11 @@ impl Tape {
         printed.is_some_and(|printed| printed.has_changed().is_ok())
     }
 
-    fn show(&mut self) -> Vec<u8> {
+    fn format_lines(&mut self) -> Vec<u8> {
         let lines = take_lines(&mut self.rest);
         let mut shown = Vec::with_capacity(lines.len());
         for line in lines.split(|&byte| byte == b'\n') {
-            let line = Line::read(line).filter(|line| wanted(line, self.since));
+            let line = LogLine::read(line).filter(|line| wanted(line, self.since));
             let Some(line) = line else {
                 continue;
             };
@@ -229,7 +229,7 @@ impl Tape {
     }
 }
 
-fn wanted(line: &Line<'_>, since: Option<Timestamp>) -> bool {
+fn wanted(line: &LogLine<'_>, since: Option<Timestamp>) -> bool {
     let Some(since) = since else {
         return true;
     };
@@ -238,7 +238,7 @@ fn wanted(line: &Line<'_>, since: Option<Timestamp>) -> bool {
         .is_ok_and(|time| time >= since)
 }
 
-/// Takes all that ends with a line from `rest`.
+/// Takes all complete lines from `rest`.
 fn take_lines(rest: &mut Vec<u8>) -> Vec<u8> {
     let end = rest.iter().rposition(|&byte| byte == b'\n');
     let after = rest.split_off(end.map_or(0, |end| end + 1));
@@ -246,13 +246,13 @@ fn take_lines(rest: &mut Vec<u8>) -> Vec<u8> {
 }
 
 /// The files of a log, the earlier one first.
-fn files(log: &Log) -> io::Result<VecDeque<File>> {
+fn files(log: &ContainerLog) -> io::Result<VecDeque<File>> {
     loop {
         let current = File::open(log.current())?;
         let Ok(earlier) = File::open(log.earlier()) else {
             return Ok([current].into());
         };
-        // It became the earlier one between the two.
+        // It was rotated between the two opens.
         if earlier.metadata()?.ino() != current.metadata()?.ino() {
             return Ok([earlier, current].into());
         }

@@ -2,9 +2,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn sources() -> Sources {
+fn sources() -> PodSources {
     let read = |value: Value| serde_json::from_value(value).unwrap();
-    Sources {
+    PodSources {
         pod: serde_json::from_value(json!({
             "metadata": {"name": "p", "namespace": "shop", "uid": "u", "labels": {"app": "web", "b": "1"}},
             "spec": {"nodeName": "here", "containers": []},
@@ -17,11 +17,11 @@ fn sources() -> Sources {
             serde_json::from_value(json!({"data": {"password": "aHVudGVyMg=="}})).unwrap(),
         )]
         .into(),
-        ..Sources::default()
+        ..PodSources::default()
     }
 }
 
-fn of(container: Value) -> Result<BTreeMap<String, String>, Obstacle> {
+fn of(container: Value) -> Result<BTreeMap<String, String>, WaitingReason> {
     let mut container = container;
     container["name"] = "main".into();
     let given = BTreeMap::from([("HOME".to_owned(), "/".to_owned())]);
@@ -33,7 +33,7 @@ fn of(container: Value) -> Result<BTreeMap<String, String>, Obstacle> {
 }
 
 #[test]
-fn variables_come_from_everywhere_and_the_later_wins() {
+fn variables_come_from_all_sources_and_the_later_wins() {
     let all = of(json!({
         "envFrom": [{"configMapRef": {"name": "c"}, "prefix": "CFG_"}, {"secretRef": {"name": "gone", "optional": true}}],
         "env": [
@@ -66,7 +66,7 @@ fn variables_come_from_everywhere_and_the_later_wins() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn a_missing_source_is_named() {
     for (variable, message) in [
         (
             json!({"configMapKeyRef": {"name": "gone", "key": "k"}}),

@@ -5,8 +5,8 @@ use super::*;
 fn table(text: &str) -> Images {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
-    let usual = Images::usual(Path::new("/bin/neap"));
-    usual.with_file(file.path()).unwrap()
+    let builtin = Images::builtin(Path::new("/bin/neap"));
+    builtin.with_file(file.path()).unwrap()
 }
 
 const TABLE: &str = r#"
@@ -25,7 +25,7 @@ command = ["/app"]
 "#;
 
 #[test]
-fn an_image_is_found_by_as_much_as_is_said_of_it() {
+fn an_image_is_found_by_its_most_specific_name() {
     let images = table(TABLE);
     for (reference, program) in [
         ("web:2", Some("/two")),
@@ -47,7 +47,7 @@ fn an_image_is_found_by_as_much_as_is_said_of_it() {
 }
 
 #[test]
-fn a_container_may_say_what_runs() {
+fn a_container_may_override_the_command() {
     let images = table(TABLE);
     let values = BTreeMap::from([("POD_IP".to_owned(), "127.1.1.2".to_owned())]);
     let run = |container: Value| {
@@ -82,7 +82,7 @@ fn a_container_may_say_what_runs() {
 }
 
 #[test]
-fn a_bad_table_is_refused_with_its_place() {
+fn an_invalid_table_is_refused_with_the_line() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "[[image]]\nname = \"a\"\ncomand = []\n").unwrap();
     let error = Images::default().with_file(file.path()).unwrap_err();
@@ -94,8 +94,8 @@ fn a_bad_table_is_refused_with_its_place() {
 }
 
 #[test]
-fn the_table_in_the_documentation_is_one() {
-    let page = include_str!("../../../../../docs/node.md");
+fn the_table_in_the_documentation_is_valid() {
+    let page = include_str!("../../../../../docs/platform/node.md");
     let (_, from_table) = page.split_once("```toml\n").unwrap();
     let (table, _) = from_table.split_once("```").unwrap();
     let images = self::table(table);

@@ -1,4 +1,4 @@
-//! A process that looks after one other.
+//! The init of a container: a process that supervises one child.
 
 use std::{
     collections::BTreeSet,
@@ -19,14 +19,14 @@ use nix::{
 
 use rustix::process::ioctl_tiocsctty;
 
-use super::{Error, HERE, OWN, report::Report};
-use crate::node::family;
+use super::{Error, PROC_DIR, PROC_SELF, report::StartReport};
+use crate::node::process_tree;
 
-/// What the exit code says of whoever was killed.
+/// The exit code of a killed process.
 const KILLED: u8 = 137;
 
-/// What is passed on.
-const PASSED: [Signal; 7] = [
+/// The signals that are forwarded to the child.
+const FORWARDED: [Signal; 7] = [
     Signal::SIGTERM,
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -36,14 +36,14 @@ const PASSED: [Signal; 7] = [
     Signal::SIGWINCH,
 ];
 
-/// Tells a launcher to end everything that came of it, and then itself. One that does not know how
-/// yet ends at once, and has started nothing.
-pub(in crate::node) const END: Signal = Signal::SIGPWR;
+/// The signal on which a launcher kills all its descendants, and then itself. One that does not
+/// handle it yet ends at once, and has started nothing.
+pub(in crate::node) const END_SIGNAL: Signal = Signal::SIGPWR;
 
-/// This process gets `signal` when the thread that started it ends, which must therefore last as
-/// long as the process `parent` does. That may have ended already.
+/// Sets the signal that this process gets when the thread that started it ends; that thread must
+/// therefore last as long as the process `parent`. Fails if the parent has ended already.
 pub(super) fn die_with(parent: u32, signal: Signal) -> Result<(), Error> {
-    // Refused for a signal that does not exist, which these do.
+    // Fails only for an invalid signal, which these are not.
     let _ = prctl::set_pdeathsig(signal);
     if getppid().as_raw().unsigned_abs() == parent {
         Ok(())
@@ -52,11 +52,11 @@ pub(super) fn die_with(parent: u32, signal: Signal) -> Result<(), Error> {
     }
 }
 
-/// The same for a process in a pid namespace from which its launcher cannot be seen. The machine sees
-/// both.
+/// The same for a process in a pid namespace from which its launcher cannot be seen; the machine's
+/// procfs shows both.
 pub(super) fn die_with_launcher(launcher: &str) -> Result<(), Error> {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
-    let status = fs::read_to_string(Path::new(OWN).join("status")).unwrap_or_default();
+    let status = fs::read_to_string(Path::new(PROC_SELF).join("status")).unwrap_or_default();
     let mut lines = status.lines();
     let parent = lines.find_map(|line| line.strip_prefix("PPid:"));
     if parent.is_some_and(|parent| parent.trim() == launcher) {
@@ -66,76 +66,78 @@ pub(super) fn die_with_launcher(launcher: &str) -> Result<(), Error> {
     }
 }
 
-/// The number of this process, as the machine has it.
-pub(super) fn own_number() -> PathBuf {
-    fs::read_link(OWN).unwrap_or_default()
+/// The pid of this process on the machine.
+pub(super) fn own_pid() -> PathBuf {
+    fs::read_link(PROC_SELF).unwrap_or_default()
 }
 
-/// Whoever loses its parent somewhere below becomes a child of this process, and stays in reach.
-pub(super) fn adopt() {
+/// Makes this process the subreaper: descendants that lose their parent become its children and
+/// stay in reach.
+pub(super) fn become_subreaper() {
     let _ = prctl::set_child_subreaper(true);
 }
 
-/// Makes the terminal that standard input is the one of this process, so that its keys send signals.
+/// Makes the terminal on standard input the controlling terminal of this process, so that its keys
+/// send signals.
 pub(super) fn own_terminal() {
-    // Refused only to whoever has one already.
+    // Fails only for a session leader.
     let _ = setsid();
     let _ = ioctl_tiocsctty(io::stdin());
 }
 
-/// Takes signals as they come, those first that were held back.
+/// Unblocks all signals; pending ones are delivered first.
 pub(super) fn unblock_signals() {
     let _ = SigSet::empty().thread_set_mask();
 }
 
-/// What becomes of those that are left when the command has ended.
+/// How remaining descendants end when the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
-    /// They go with the pid namespace.
-    Gone,
-    /// They are ended one by one.
-    Ended,
+pub(super) enum Descendants {
+    /// They die with the pid namespace.
+    DieWithNamespace,
+    /// They are killed one by one.
+    KillEach,
 }
 
-/// Runs `command`, which is given the `report`, passes signals on to it, collects whatever dies
-/// below, and ends as it ends.
-pub(super) fn mind(
+/// Runs `command`, which inherits the `report`, forwards signals to it, reaps zombies, and exits
+/// with its exit code.
+pub(super) fn supervise(
     command: Command,
-    left: Left,
-    report: &mut Option<Report>,
+    descendants: Descendants,
+    report: &mut Option<StartReport>,
 ) -> Result<ExitCode, Error> {
-    let mut signals = SigSet::from_iter(PASSED);
+    let mut signals = SigSet::from_iter(FORWARDED);
     signals.add(Signal::SIGCHLD);
-    signals.add(END);
-    // Before the start, so that no signal comes too early. The child has them blocked as well, until
-    // it says otherwise.
+    signals.add(END_SIGNAL);
+    // Blocked before the start, so that no signal comes too early. The child inherits the mask
+    // until it unblocks them.
     let _ = signals.thread_block();
     let child = start(command, report)?;
-    if left == Left::Gone {
-        // Those who share the pid namespace are not to find the machine's processes by way of us.
+    if descendants == Descendants::DieWithNamespace {
+        // Processes of the pid namespace must not find the machine's procfs through this process.
         let _ = chdir("/");
     }
     loop {
         match signals.wait() {
             Ok(Signal::SIGCHLD) => {
-                if let Some(code) = collect(child) {
-                    end_all(left);
+                if let Some(code) = reap(child) {
+                    kill_descendants(descendants);
                     return Ok(code.into());
                 }
             }
-            Ok(END) => {
-                end_all(left);
+            Ok(END_SIGNAL) => {
+                kill_descendants(descendants);
                 return Ok(KILLED.into());
             }
-            // One that has just ended needs no signal.
+            // The child may have just ended.
             Ok(signal) => drop(kill(child, signal)),
             Err(_) => {}
         }
     }
 }
 
-/// Starts `command`, after which only that has the report.
-fn start(mut command: Command, report: &mut Option<Report>) -> Result<Pid, Error> {
+/// Starts `command`, after which only the child holds the report.
+fn start(mut command: Command, report: &mut Option<StartReport>) -> Result<Pid, Error> {
     let given = report
         .as_ref()
         .map_or(Ok(()), |report| report.give(&mut command));
@@ -148,8 +150,8 @@ fn start(mut command: Command, report: &mut Option<Report>) -> Result<Pid, Error
     Ok(Pid::from_raw(child.id().cast_signed()))
 }
 
-/// Collects everybody who has died; the exit code of `child` if it is among them.
-fn collect(child: Pid) -> Option<u8> {
+/// Reaps all children that have ended; returns the exit code of `child` if it is among them.
+fn reap(child: Pid) -> Option<u8> {
     let mut code = None;
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -165,41 +167,41 @@ fn collect(child: Pid) -> Option<u8> {
     }
 }
 
-/// Everything below a process, stopped, so that nobody starts another one in the meantime: in the
-/// rooms of a container, that one would belong to the container once its parent is gone.
-fn held_below(own: u32) -> BTreeSet<u32> {
-    let mut held = BTreeSet::new();
+/// Stops and returns all descendants of a process, so that none starts another one in the meantime:
+/// in the namespaces of a container, that one would become the container's once its parent is gone.
+fn stop_descendants(own: u32) -> BTreeSet<u32> {
+    let mut stopped = BTreeSet::new();
     loop {
-        let before = held.len();
-        for process in family::below(Path::new(HERE), own) {
-            if held.insert(process) {
+        let before = stopped.len();
+        for process in process_tree::descendants(Path::new(PROC_DIR), own) {
+            if stopped.insert(process) {
                 signal(process, Signal::SIGSTOP);
             }
         }
-        if held.len() == before {
-            return held;
+        if stopped.len() == before {
+            return stopped;
         }
     }
 }
 
 fn signal(process: u32, signal: Signal) {
-    // One that has just ended needs none.
+    // The process may have just ended.
     let _ = kill(Pid::from_raw(process.cast_signed()), signal);
 }
 
-/// Ends whatever is left below this process.
-fn end_all(left: Left) {
+/// Kills all remaining descendants of this process.
+fn kill_descendants(descendants: Descendants) {
     let own = std::process::id();
-    // Numbers from elsewhere mean somebody else.
-    let is_known = own_number().as_os_str() == own.to_string().as_str();
-    if left == Left::Gone || !is_known {
+    // Pids of another pid namespace would name other processes.
+    let is_own_namespace = own_pid().as_os_str() == own.to_string().as_str();
+    if descendants == Descendants::DieWithNamespace || !is_own_namespace {
         return;
     }
     loop {
-        for process in held_below(own) {
+        for process in stop_descendants(own) {
             signal(process, Signal::SIGKILL);
         }
-        // Each death may bring orphans, which are found in the next round.
+        // Each death may leave orphans, which are found in the next round.
         if let Err(Errno::ECHILD) = waitpid(None, None) {
             return;
         }

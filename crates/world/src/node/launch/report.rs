@@ -1,7 +1,7 @@
-//! Says why a command could not be started, to whoever asked for it.
+//! Reports to the requesting process why a command could not be started.
 //!
-//! It is a pipe that each process of a launch has until the next one has it. The last one turns into
-//! the command, which does not have it: the end of the pipe says that the command runs.
+//! It is a pipe that each process of a launch passes to the next. The last one becomes the command,
+//! which does not inherit it: the end of the pipe means that the command runs.
 
 use std::{
     fs::File,
@@ -14,37 +14,37 @@ use rustix::{io::fcntl_dupfd_cloexec, stdio::dup2_stdin};
 
 use super::{Error, Launch};
 
-const NOTHING: &str = "/dev/null";
-/// The standard streams come before.
-const FIRST_OTHER: i32 = 3;
+const DEV_NULL: &str = "/dev/null";
+/// The first descriptor after the standard streams.
+const FIRST_FREE_FD: i32 = 3;
 
 #[derive(Debug)]
-pub(super) struct Report(OwnedFd);
+pub(super) struct StartReport(OwnedFd);
 
-impl Report {
-    /// Takes standard input, if that is what it is.
+impl StartReport {
+    /// Takes the pipe from standard input, if the launch has one.
     pub(super) fn of(launch: &Launch) -> Result<Option<Self>, Error> {
         let taken = launch.reports.then(Self::take).transpose();
         taken.map_err(|source| Error::Root {
-            path: NOTHING.into(),
+            path: DEV_NULL.into(),
             source,
         })
     }
 
     fn take() -> io::Result<Self> {
-        let own = fcntl_dupfd_cloexec(stdin(), FIRST_OTHER)?;
-        dup2_stdin(File::open(NOTHING)?)?;
+        let own = fcntl_dupfd_cloexec(stdin(), FIRST_FREE_FD)?;
+        dup2_stdin(File::open(DEV_NULL)?)?;
         Ok(Self(own))
     }
 
-    /// Gives it to the process that `command` starts, too.
+    /// Passes it to the process that `command` starts.
     pub(super) fn give(&self, command: &mut Command) -> io::Result<()> {
         command.stdin(Stdio::from(self.0.try_clone()?));
         Ok(())
     }
 
-    pub(super) fn tell(self, why: &str) {
-        // Somebody who does not read it any more does not want to know.
+    pub(super) fn send(self, why: &str) {
+        // The reader may have given up.
         let _ = File::from(self.0).write_all(why.as_bytes());
     }
 }

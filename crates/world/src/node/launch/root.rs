@@ -1,8 +1,8 @@
-//! A root folder in which everything is where the container expects it.
+//! The root file system of a container.
 //!
-//! It starts empty. What the machine has is bound into it folder by folder, except along the paths
-//! of mounts: there the folders are new, so that a place such as `/etc/config` can exist although
-//! `/etc` belongs to somebody else.
+//! It starts empty. The machine's files are bound into it folder by folder, except along the paths
+//! of mounts: those folders are new, so that a path such as `/etc/config` can exist although `/etc`
+//! belongs to the machine.
 
 use std::{
     collections::BTreeMap,
@@ -20,32 +20,32 @@ use nix::{
 
 use super::{Error, Mount};
 
-/// What is to be at a path, and below it.
+/// The mounts at a path and below it.
 #[derive(Default)]
-struct Place<'a> {
+struct MountTree<'a> {
     mount: Option<&'a Mount>,
-    below: BTreeMap<OsString, Place<'a>>,
+    below: BTreeMap<OsString, MountTree<'a>>,
 }
 
-/// Builds a root over the folder `new`, and makes it the root of this process.
+/// Builds a root on the folder `new`, and makes it the root of this process.
 pub(super) fn build(new: &Path, mounts: &[Mount]) -> Result<(), Error> {
-    fs::create_dir_all(new).map_err(about(new))?;
-    memory_at(new)?;
-    let mut places = Place::default();
+    fs::create_dir_all(new).map_err(root_error(new))?;
+    mount_tmpfs(new)?;
+    let mut tree = MountTree::default();
     for mount in mounts {
-        places.put(mount);
+        tree.insert(mount);
     }
-    let temporary = places.below.entry("tmp".into()).or_default();
+    let temporary = tree.below.entry("tmp".into()).or_default();
     let is_ours = temporary.mount.is_none() && temporary.below.is_empty();
-    places.furnish(Path::new("/"), new)?;
+    tree.populate(Path::new("/"), new)?;
     if is_ours {
-        memory_at(&new.join("tmp"))?;
+        mount_tmpfs(&new.join("tmp"))?;
     }
-    go_into(new).map_err(about(new))
+    pivot_into(new).map_err(root_error(new))
 }
 
-/// A file system in memory.
-fn memory_at(path: &Path) -> Result<(), Error> {
+/// Mounts a file system in memory.
+fn mount_tmpfs(path: &Path) -> Result<(), Error> {
     let none = None::<&str>;
     let mounted = mount(
         none,
@@ -54,20 +54,20 @@ fn memory_at(path: &Path) -> Result<(), Error> {
         MsFlags::empty(),
         Some("mode=1777"),
     );
-    mounted.map_err(|error| about(path)(error.into()))
+    mounted.map_err(|error| root_error(path)(error.into()))
 }
 
-fn go_into(new: &Path) -> io::Result<()> {
+fn pivot_into(new: &Path) -> io::Result<()> {
     chdir(new)?;
-    // The old root is laid over the new one, and then taken off.
+    // The old root is stacked on the new one, and then unmounted.
     pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;
     chdir("/")?;
     Ok(())
 }
 
-impl<'a> Place<'a> {
-    fn put(&mut self, mount: &'a Mount) {
+impl<'a> MountTree<'a> {
+    fn insert(&mut self, mount: &'a Mount) {
         let mut place = self;
         for part in mount.to.components() {
             if let Component::Normal(name) = part {
@@ -77,59 +77,59 @@ impl<'a> Place<'a> {
         place.mount = Some(mount);
     }
 
-    /// Fills the folder `here` with what the machine has at `there` and with what is to be below.
-    fn furnish(&self, there: &Path, here: &Path) -> Result<(), Error> {
+    /// Fills the folder `here` with the machine's entries at `there` and with the mounts below.
+    fn populate(&self, there: &Path, here: &Path) -> Result<(), Error> {
         if let Ok(entries) = fs::read_dir(there) {
             for entry in entries.flatten() {
                 let name = entry.file_name();
                 if !self.below.contains_key(&name) {
-                    show(&entry.path(), &here.join(name))?;
+                    bind_from_host(&entry.path(), &here.join(name))?;
                 }
             }
         }
         for (name, place) in &self.below {
-            place.set(&there.join(name), &here.join(name))?;
+            place.apply(&there.join(name), &here.join(name))?;
         }
         Ok(())
     }
 
-    fn set(&self, there: &Path, here: &Path) -> Result<(), Error> {
+    fn apply(&self, there: &Path, here: &Path) -> Result<(), Error> {
         let Some(mount) = self.mount else {
-            fs::create_dir_all(here).map_err(about(here))?;
-            // A container has temporary files of its own.
+            fs::create_dir_all(here).map_err(root_error(here))?;
+            // A container has its own temporary files.
             let there = if there == Path::new("/tmp") {
                 Path::new("/nowhere")
             } else {
                 there
             };
-            return self.furnish(there, here);
+            return self.populate(there, here);
         };
         bind(&mount.from, here)?;
-        // Places inside of a volume are made in it.
+        // Mount points inside a volume are created in it.
         for (name, place) in &self.below {
-            place.set(Path::new("/nowhere"), &here.join(name))?;
+            place.apply(Path::new("/nowhere"), &here.join(name))?;
         }
         if mount.read_only {
-            protect(here)
+            remount_read_only(here)
         } else {
             Ok(())
         }
     }
 }
 
-/// Shows a file or folder of the machine, or the link it is.
-fn show(there: &Path, here: &Path) -> Result<(), Error> {
+/// Binds a file or folder of the machine, or copies a symbolic link.
+fn bind_from_host(there: &Path, here: &Path) -> Result<(), Error> {
     let kind = match fs::symlink_metadata(there) {
-        // It went after the folder was looked at.
+        // It was removed after the folder was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        kind => kind.map_err(about(there))?,
+        kind => kind.map_err(root_error(there))?,
     };
     if kind.is_symlink() {
-        let target: PathBuf = fs::read_link(there).map_err(about(there))?;
-        return symlink(target, here).map_err(about(here));
+        let target: PathBuf = fs::read_link(there).map_err(root_error(there))?;
+        return symlink(target, here).map_err(root_error(here));
     }
     match bind(there, here) {
-        // Some files of a machine are not for everybody; they are missed by nobody here.
+        // Files that this user may not read are left out.
         Err(Error::Root { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             Ok(())
         }
@@ -138,7 +138,7 @@ fn show(there: &Path, here: &Path) -> Result<(), Error> {
 }
 
 fn bind(there: &Path, here: &Path) -> Result<(), Error> {
-    let made = if fs::metadata(there).map_err(about(there))?.is_dir() {
+    let made = if fs::metadata(there).map_err(root_error(there))?.is_dir() {
         fs::create_dir_all(here)
     } else {
         fs::OpenOptions::new()
@@ -147,16 +147,16 @@ fn bind(there: &Path, here: &Path) -> Result<(), Error> {
             .open(here)
             .map(drop)
     };
-    made.map_err(about(here))?;
+    made.map_err(root_error(here))?;
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
     let bound = mount(Some(there), here, None::<&OsStr>, flags, None::<&OsStr>);
-    bound.map_err(|error| about(there)(error.into()))
+    bound.map_err(|error| root_error(there)(error.into()))
 }
 
-/// Flags that a mount has must stay when it is mounted again.
-fn protect(here: &Path) -> Result<(), Error> {
+/// Remounts read-only; the flags of the existing mount must be kept.
+fn remount_read_only(here: &Path) -> Result<(), Error> {
     let has = statvfs(here)
-        .map_err(|error| about(here)(error.into()))?
+        .map_err(|error| root_error(here)(error.into()))?
         .flags();
     let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
     for (flag, kept) in [
@@ -170,10 +170,10 @@ fn protect(here: &Path) -> Result<(), Error> {
     }
     let none = None::<&str>;
     let done = mount(none, here, none, flags, none);
-    done.map_err(|error| about(here)(error.into()))
+    done.map_err(|error| root_error(here)(error.into()))
 }
 
-fn about(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
+fn root_error(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     |source| Error::Root {
         path: path.to_owned(),
         source,

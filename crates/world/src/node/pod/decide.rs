@@ -1,4 +1,4 @@
-//! Which processes should run. Pure.
+//! Which containers to start and stop. Pure.
 
 use std::time::Duration;
 
@@ -6,113 +6,111 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
 
 use super::{
-    Facts, Seen,
+    ContainerFacts, Facts,
     facts::is_sidecar,
-    status::{Verdict, status},
+    status::{PodResult, status},
 };
 
-/// Whoever was killed and is still there is killed again after this time.
-const KILL_AGAIN: Duration = Duration::from_secs(1);
-/// A pod whose successor may have its name stays for so long after its end was asked for, as it does
-/// with any kubelet. An older `kubectl delete` (1.33 does, 1.36 does not) looks twice, for the pod and
-/// then for its end, and waits in vain for that of the successor if it finds this one the second time.
-const FAREWELL: Duration = Duration::from_secs(1);
-/// Those who give each of their pods a name of its own.
-const NAME_ANEW: [&str; 4] = ["DaemonSet", "Job", "ReplicaSet", "ReplicationController"];
+/// The interval at which a killed process that still runs is killed again.
+const KILL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time for which a deleted pod remains if a successor may have its name, as with any
+/// kubelet. An older `kubectl delete` (1.33 does, 1.36 does not) reads the pod twice before it
+/// waits for its deletion; if the second read finds the successor, it waits in vain.
+const MIN_TERMINATION_TIME: Duration = Duration::from_secs(1);
+/// Owners that give each of their pods a new name.
+const UNIQUE_NAME_OWNERS: [&str; 4] = ["DaemonSet", "Job", "ReplicaSet", "ReplicationController"];
 
-/// What is to be done with a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// Containers to start now, by name.
     pub start: Vec<String>,
     /// Containers to stop, by name.
-    pub stop: Vec<(String, Stop)>,
-    /// What is said of the pod.
+    pub stop: Vec<(String, StopMode)>,
+    /// The status of the pod.
     pub status: PodStatus,
-    /// Nothing of it runs any more and it is to go: the server may forget it.
+    /// No process runs any more and the pod is deleted: the API server may remove it.
     pub gone: bool,
-    /// When to ask again, though nothing happens.
-    pub again: Option<Duration>,
+    /// The time until the next decision, even if nothing changes.
+    pub requeue_after: Option<Duration>,
 }
 
-/// How to stop a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// Ask it to end.
-    Ask,
-    /// Its time is over.
+pub enum StopMode {
+    /// Terminate it gracefully.
+    Terminate,
+    /// Kill it: its grace period is over.
     Kill,
 }
 
-/// What becomes of the containers, as it is worked out.
+/// The decision under construction.
 #[derive(Debug, Default)]
-struct Work {
+struct PodPlan {
     start: Vec<String>,
-    stop: Vec<(String, Stop)>,
-    again: Option<Duration>,
+    stop: Vec<(String, StopMode)>,
+    requeue_after: Option<Duration>,
 }
 
-/// What to do with a pod of which this is known.
+/// The decision for a pod.
 pub fn decide(facts: &Facts) -> Decision {
-    let verdict = verdict(facts);
-    let mut work = Work::default();
-    let ends = facts.ending_since.is_some() || verdict.is_final();
+    let result = pod_result(facts);
+    let mut plan = PodPlan::default();
+    let ends = facts.ending_since.is_some() || result.is_final();
     if ends {
-        work.end_all(facts);
+        plan.end_all(facts);
     } else {
-        work.cure(facts);
-        work.go_on(facts);
-        work.mind_deadline(facts);
+        plan.stop_unhealthy(facts);
+        plan.start_due(facts);
+        plan.requeue_at_deadline(facts);
     }
-    let running = facts.containers.values().any(Seen::is_running);
-    let gone = !running && work.has_said_farewell(facts);
+    let running = facts.containers.values().any(ContainerFacts::is_running);
+    let gone = !running && plan.may_be_removed(facts);
     Decision {
-        status: status(facts, &verdict),
+        status: status(facts, &result),
         gone,
-        start: work.start,
-        stop: work.stop,
-        again: work.again,
+        start: plan.start,
+        stop: plan.stop,
+        requeue_after: plan.requeue_after,
     }
 }
 
-/// What the pod has come to.
-fn verdict(facts: &Facts) -> Verdict {
+/// The result of the pod.
+fn pod_result(facts: &Facts) -> PodResult {
     if let Some(phase) = facts
         .pod
         .status
         .as_ref()
         .and_then(|status| status.phase.as_deref())
     {
-        // What was said stays so, whatever happens to processes afterwards.
+        // A final phase never changes, whatever happens to processes afterwards.
         match phase {
-            "Succeeded" => return Verdict::Succeeded,
-            "Failed" => return Verdict::Failed(None),
+            "Succeeded" => return PodResult::Succeeded,
+            "Failed" => return PodResult::Failed(None),
             _ => {}
         }
     }
     if deadline(facts).is_some_and(|deadline| deadline <= facts.now) {
         let message = "Pod was active on the node longer than the specified deadline";
-        return Verdict::Failed(Some(("DeadlineExceeded", message.to_owned())));
+        return PodResult::Failed(Some(("DeadlineExceeded", message.to_owned())));
     }
     let never = facts.restart_policy() == "Never";
     let failed_init = facts.init().iter().any(|container| {
-        let seen = facts.seen(container);
-        !is_sidecar(container) && never && seen.end().is_some_and(|end| end.code != 0)
+        let observed = facts.container(container);
+        !is_sidecar(container) && never && observed.end().is_some_and(|end| end.code != 0)
     });
     if failed_init {
-        return Verdict::Failed(None);
+        return PodResult::Failed(None);
     }
     let ends: Vec<i32> = facts
         .main()
         .iter()
-        .filter_map(|container| facts.seen(container).end().map(|end| end.code))
+        .filter_map(|container| facts.container(container).end().map(|end| end.code))
         .collect();
     let all_ended = ends.len() == facts.main().len() && !ends.is_empty();
     let failed = ends.iter().any(|&code| code != 0);
     match facts.restart_policy() {
-        "Never" if all_ended && failed => Verdict::Failed(None),
-        "Never" | "OnFailure" if all_ended && !failed => Verdict::Succeeded,
-        _ => Verdict::Open,
+        "Never" if all_ended && failed => PodResult::Failed(None),
+        "Never" | "OnFailure" if all_ended && !failed => PodResult::Succeeded,
+        _ => PodResult::Active,
     }
 }
 
@@ -122,74 +120,80 @@ fn deadline(facts: &Facts) -> Option<Timestamp> {
     facts.accepted.checked_add(limit).ok()
 }
 
-impl Work {
-    /// Starts what is to run and does not, in its turn.
-    fn go_on(&mut self, facts: &Facts) {
+impl PodPlan {
+    /// Starts the containers that are due, in their order.
+    fn start_due(&mut self, facts: &Facts) {
         if facts.volumes.is_err() {
             return;
         }
         for container in facts.init() {
-            let seen = facts.seen(container);
+            let observed = facts.container(container);
             if is_sidecar(container) {
-                self.keep(facts, container, &seen, "Always");
-                if !(seen.is_running() && seen.started) {
+                self.start_if_due(facts, container, &observed, "Always");
+                if !(observed.is_running() && observed.started) {
                     return;
                 }
-            } else if seen.end().is_none_or(|end| end.code != 0) && !main_has_begun(facts) {
+            } else if observed.end().is_none_or(|end| end.code != 0) && !main_has_started(facts) {
                 let policy = match facts.restart_policy() {
                     "Never" => "Never",
                     _ => "OnFailure",
                 };
-                return self.keep(facts, container, &seen, policy);
+                return self.start_if_due(facts, container, &observed, policy);
             }
         }
         for container in facts.main() {
-            let seen = facts.seen(container);
-            self.keep(facts, container, &seen, facts.restart_policy());
+            let observed = facts.container(container);
+            self.start_if_due(facts, container, &observed, facts.restart_policy());
         }
     }
 
-    /// Starts a container if it should run now, by this policy.
-    fn keep(&mut self, facts: &Facts, container: &Container, seen: &Seen, policy: &str) {
-        if seen.is_running() || seen.obstacle.is_some() {
+    /// Starts a container if it should run now by this policy.
+    fn start_if_due(
+        &mut self,
+        facts: &Facts,
+        container: &Container,
+        observed: &ContainerFacts,
+        policy: &str,
+    ) {
+        if observed.is_running() || observed.wait_reason.is_some() {
             return;
         }
-        let Some(end) = seen.end() else {
+        let Some(end) = observed.end() else {
             return self.start.push(container.name.clone());
         };
-        let again = match policy {
+        let restarts = match policy {
             "Always" => true,
             "OnFailure" => end.code != 0,
             _ => false,
         };
-        match seen.waits_until().filter(|_| again) {
-            Some(moment) if moment > facts.now => self.look_at(facts, moment),
+        match observed.backoff_until().filter(|_| restarts) {
+            Some(time) if time > facts.now => self.requeue_at(facts, time),
             Some(_) => self.start.push(container.name.clone()),
             None => {}
         }
     }
 
-    /// Stops containers that are sick; they are started again like any that ended.
-    fn cure(&mut self, facts: &Facts) {
+    /// Stops unhealthy containers; they are restarted like any that ended.
+    fn stop_unhealthy(&mut self, facts: &Facts) {
         for container in facts.init().iter().chain(facts.main()) {
-            let seen = facts.seen(container);
-            if seen.sick.is_some() && seen.is_running() {
-                self.stop(facts, container, &seen);
+            let observed = facts.container(container);
+            if observed.unhealthy.is_some() && observed.is_running() {
+                self.stop(facts, container, &observed);
             }
         }
     }
 
-    /// Ends everything: the others first, then sidecars from the last to the first.
+    /// Stops all containers: sidecars last, from the last to the first.
     fn end_all(&mut self, facts: &Facts) {
         let stays = |container: &&Container| is_sidecar(container);
         let (sidecars, init): (Vec<_>, Vec<_>) = facts.init().iter().partition(stays);
         let mut others = init.into_iter().chain(facts.main());
         let mut any = false;
         for container in others.by_ref() {
-            let seen = facts.seen(container);
-            if seen.is_running() {
+            let observed = facts.container(container);
+            if observed.is_running() {
                 any = true;
-                self.stop(facts, container, &seen);
+                self.stop(facts, container, &observed);
             }
         }
         let overdue = facts
@@ -197,75 +201,74 @@ impl Work {
             .and_then(|since| since.checked_add(facts.grace()).ok())
             .is_some_and(|deadline| deadline <= facts.now);
         for container in sidecars.into_iter().rev() {
-            let seen = facts.seen(container);
-            if seen.is_running() && (!any || overdue) {
+            let observed = facts.container(container);
+            if observed.is_running() && (!any || overdue) {
                 any = true;
-                self.stop(facts, container, &seen);
+                self.stop(facts, container, &observed);
             }
         }
     }
 
-    /// Asks a container to end, and kills it when its time is over.
-    fn stop(&mut self, facts: &Facts, container: &Container, seen: &Seen) {
-        // All containers of a pod have the time that the pod has, whenever their turn comes.
+    /// Terminates a container gracefully, and kills it when its grace period is over.
+    fn stop(&mut self, facts: &Facts, container: &Container, observed: &ContainerFacts) {
+        // All containers of a pod share its grace period, whenever their turn comes.
         let since = facts
             .ending_since
-            .or(seen.asked_to_end)
+            .or(observed.stop_requested_at)
             .unwrap_or(facts.now);
         let deadline = since.checked_add(facts.grace()).unwrap_or(facts.now);
         if deadline <= facts.now {
-            self.stop.push((container.name.clone(), Stop::Kill));
-            return self.look_again_in(KILL_AGAIN);
+            self.stop.push((container.name.clone(), StopMode::Kill));
+            return self.requeue_in(KILL_RETRY_INTERVAL);
         }
-        if seen.asked_to_end.is_none() {
-            self.stop.push((container.name.clone(), Stop::Ask));
+        if observed.stop_requested_at.is_none() {
+            self.stop
+                .push((container.name.clone(), StopMode::Terminate));
         }
-        self.look_at(facts, deadline);
+        self.requeue_at(facts, deadline);
     }
 
-    /// Whether the pod is to go, and whoever waits for that has had time to see it go.
-    fn has_said_farewell(&mut self, facts: &Facts) -> bool {
+    /// Whether the pod is deleted, and its deletion has been visible for long enough.
+    fn may_be_removed(&mut self, facts: &Facts) -> bool {
         let Some(since) = facts.ending_since else {
             return false;
         };
-        let least = if may_come_back(&facts.pod) {
-            FAREWELL
+        let least = if name_may_be_reused(&facts.pod) {
+            MIN_TERMINATION_TIME
         } else {
             Duration::ZERO
         };
-        let moment = since.checked_add(least).unwrap_or(facts.now);
-        if moment > facts.now {
-            self.look_at(facts, moment);
+        let time = since.checked_add(least).unwrap_or(facts.now);
+        if time > facts.now {
+            self.requeue_at(facts, time);
         }
-        moment <= facts.now
+        time <= facts.now
     }
 
-    fn mind_deadline(&mut self, facts: &Facts) {
-        if let Some(moment) = deadline(facts) {
-            self.look_at(facts, moment);
+    fn requeue_at_deadline(&mut self, facts: &Facts) {
+        if let Some(time) = deadline(facts) {
+            self.requeue_at(facts, time);
         }
     }
 
-    fn look_at(&mut self, facts: &Facts, moment: Timestamp) {
-        self.look_again_in(
-            Duration::try_from(moment.duration_since(facts.now)).unwrap_or_default(),
-        );
+    fn requeue_at(&mut self, facts: &Facts, time: Timestamp) {
+        self.requeue_in(Duration::try_from(time.duration_since(facts.now)).unwrap_or_default());
     }
 
-    fn look_again_in(&mut self, wait: Duration) {
-        self.again = Some(self.again.map_or(wait, |soonest| soonest.min(wait)));
+    fn requeue_in(&mut self, wait: Duration) {
+        self.requeue_after = Some(self.requeue_after.map_or(wait, |soonest| soonest.min(wait)));
     }
 }
 
-/// Whether there may be another pod of this name right after it.
-fn may_come_back(pod: &Pod) -> bool {
+/// Whether another pod of this name may follow.
+fn name_may_be_reused(pod: &Pod) -> bool {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let controller = owners.find(|owner| owner.controller == Some(true));
-    controller.is_some_and(|owner| !NAME_ANEW.contains(&owner.kind.as_str()))
+    controller.is_some_and(|owner| !UNIQUE_NAME_OWNERS.contains(&owner.kind.as_str()))
 }
 
-/// Init containers are not run again once the others have begun.
-fn main_has_begun(facts: &Facts) -> bool {
+/// Whether a main container was started. Init containers are not run again after that.
+fn main_has_started(facts: &Facts) -> bool {
     let mut main = facts.main().iter();
-    main.any(|container| facts.seen(container).process != super::Process::Never)
+    main.any(|container| facts.container(container).process != super::ProcessState::NotStarted)
 }

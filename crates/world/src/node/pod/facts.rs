@@ -1,188 +1,188 @@
-//! What the node knows of a pod.
+//! The facts about a pod.
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 
-/// How long a container waits that ended soon after it was started again.
-const FIRST_WAIT: Duration = Duration::from_secs(10);
-/// And at most.
-const LONGEST_WAIT: Duration = Duration::from_mins(5);
-/// One that ran for so long starts counting anew.
-const LONG_ENOUGH: Duration = Duration::from_mins(10);
+/// The backoff of a container that ended soon after its first restart.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
+/// The maximum backoff.
+const MAX_BACKOFF: Duration = Duration::from_mins(5);
+/// A container that ran for this long resets its backoff.
+const BACKOFF_RESET_AFTER: Duration = Duration::from_mins(10);
 
-/// Why a process ended that was ended with its node.
+/// The message of a process that was stopped with its node.
 pub const NODE_STOPPED: &str = "the node was stopped";
 
-/// What a container has come to whose command cannot be started.
+/// The reason of a container whose command could not be started.
 pub const START_ERROR: &str = "StartError";
-/// What stands for its exit code.
-const NEVER_RAN: i32 = 128;
+/// Its exit code.
+const START_ERROR_CODE: i32 = 128;
 
-/// Everything that is known of a pod.
+/// Everything that the decision for a pod depends on.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// As the server has it.
+    /// The pod object.
     pub pod: Pod,
     /// Its containers by name.
-    pub containers: BTreeMap<String, Seen>,
+    pub containers: BTreeMap<String, ContainerFacts>,
     /// Its own address.
     pub address: IpAddr,
     /// The node's address.
     pub node_address: IpAddr,
-    /// Since when the node knows it.
+    /// When the node accepted the pod.
     pub accepted: Timestamp,
-    /// Why its volumes are not in place, if they are not.
-    pub volumes: Result<(), Obstacle>,
-    /// Since when it is being ended.
+    /// Why its volumes are not mounted, if they are not.
+    pub volumes: Result<(), WaitingReason>,
+    /// When its deletion was first seen.
     pub ending_since: Option<Timestamp>,
-    /// What is now.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Why something cannot be started.
+/// Why something cannot be started, as a waiting state reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle {
-    /// In one word, as the API has it.
+pub struct WaitingReason {
+    /// The reason, a word of the API.
     pub reason: &'static str,
-    /// In a sentence.
+    /// The message.
     pub message: String,
 }
 
-/// What is known of a container.
+/// The facts about a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ContainerFacts {
     /// Its process.
-    pub process: Process,
-    /// How the process before that ended.
-    pub before: Option<Ended>,
-    /// How often it was started again.
+    pub process: ProcessState,
+    /// How the previous process ended.
+    pub previous: Option<EndedProcess>,
+    /// The number of restarts.
     pub restarts: i32,
-    /// How many ends in a row came soon; each doubles the wait.
-    pub hasty: u32,
-    /// Its postStart hook and its startup probe have succeeded, or it has none.
+    /// The number of consecutive quick ends; each doubles the backoff.
+    pub quick_ends: u32,
+    /// Whether its postStart hook and its startup probe have succeeded, or it has none.
     pub started: bool,
-    /// Its readiness probe succeeds, or it has none.
+    /// Whether its readiness probe succeeds, or it has none.
     pub ready: bool,
-    /// Its liveness or startup probe has failed for good: in words.
-    pub sick: Option<String>,
+    /// Why it is unhealthy: a liveness or startup probe has failed.
+    pub unhealthy: Option<String>,
     /// Why it cannot be started.
-    pub obstacle: Option<Obstacle>,
-    /// When it was asked to end.
-    pub asked_to_end: Option<Timestamp>,
-    /// It ends because the node does.
-    pub with_node: bool,
+    pub wait_reason: Option<WaitingReason>,
+    /// When its termination was requested.
+    pub stop_requested_at: Option<Timestamp>,
+    /// Whether it is stopped because the node stops.
+    pub stopped_with_node: bool,
 }
 
-/// A process of a container.
+/// The process of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Process {
-    /// There was none yet.
+pub enum ProcessState {
+    /// It was never started.
     #[default]
-    Never,
-    /// There is one.
+    NotStarted,
+    /// It runs.
     Running {
-        /// Its name for people.
+        /// Its container id.
         id: String,
-        /// Since when.
+        /// When it started.
         since: Timestamp,
     },
-    /// There was one.
-    Ended(Ended),
+    /// It has ended.
+    Ended(EndedProcess),
 }
 
-/// A process that is over.
+/// A process that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// Its name for people.
+pub struct EndedProcess {
+    /// Its container id.
     pub id: String,
-    /// When it began.
+    /// When it started.
     pub began: Timestamp,
     /// When it ended.
     pub ended: Timestamp,
-    /// What it said at its end.
+    /// Its exit code.
     pub code: i32,
-    /// Its command could not be started.
+    /// Whether its command could not be started.
     pub never_ran: bool,
-    /// Why, if that was not its own idea.
+    /// Why it was stopped, if it did not end by itself.
     pub message: Option<String>,
 }
 
-impl Seen {
-    /// The process runs.
+impl ContainerFacts {
+    /// Whether the process runs.
     pub fn is_running(&self) -> bool {
-        matches!(self.process, Process::Running { .. })
+        matches!(self.process, ProcessState::Running { .. })
     }
 
-    /// It may be given work.
+    /// Whether the container is ready.
     pub fn is_ready(&self) -> bool {
         self.started && self.ready
     }
 
     /// How its process ended, if it did.
-    pub fn end(&self) -> Option<&Ended> {
+    pub fn end(&self) -> Option<&EndedProcess> {
         match &self.process {
-            Process::Ended(end) => Some(end),
-            Process::Never | Process::Running { .. } => None,
+            ProcessState::Ended(end) => Some(end),
+            ProcessState::NotStarted | ProcessState::Running { .. } => None,
         }
     }
 
-    /// Until when it waits before it is started again: the first time not at all, then longer and
-    /// longer.
-    pub(super) fn waits_until(&self) -> Option<Timestamp> {
+    /// The end of its backoff: none before the first restart, then growing.
+    pub(super) fn backoff_until(&self) -> Option<Timestamp> {
         let end = self.end()?;
-        let Some(doublings) = self.hasty.checked_sub(1) else {
+        let Some(doublings) = self.quick_ends.checked_sub(1) else {
             return Some(end.ended);
         };
-        let wait = FIRST_WAIT.saturating_mul(1 << doublings.min(10));
-        end.ended.checked_add(wait.min(LONGEST_WAIT)).ok()
+        let wait = INITIAL_BACKOFF.saturating_mul(1 << doublings.min(10));
+        end.ended.checked_add(wait.min(MAX_BACKOFF)).ok()
     }
 
-    /// Notes that a process was started; one that is slow has not started for those who ask it.
-    pub fn begin(&mut self, id: String, now: Timestamp, is_slow: bool) {
-        let before = std::mem::replace(&mut self.process, Process::Running { id, since: now });
-        if let Process::Ended(end) = before {
+    /// Records that a process was started. A slow one counts as started only after its startup
+    /// probe or postStart hook.
+    pub fn record_start(&mut self, id: String, now: Timestamp, is_slow: bool) {
+        let before = std::mem::replace(&mut self.process, ProcessState::Running { id, since: now });
+        if let ProcessState::Ended(end) = before {
             let ran = end.ended.duration_since(end.began).unsigned_abs();
-            self.hasty = if ran >= LONG_ENOUGH {
+            self.quick_ends = if ran >= BACKOFF_RESET_AFTER {
                 0
             } else {
-                self.hasty + 1
+                self.quick_ends + 1
             };
             self.restarts += 1;
-            self.before = Some(end);
+            self.previous = Some(end);
         }
         self.started = !is_slow;
         self.ready = false;
-        (self.sick, self.obstacle, self.asked_to_end) = (None, None, None);
+        (self.unhealthy, self.wait_reason, self.stop_requested_at) = (None, None, None);
     }
 
-    /// Notes that a process came to nothing, and why.
-    pub fn fail(&mut self, id: String, why: &str, now: Timestamp) {
-        self.begin(id.clone(), now, false);
-        self.process = Process::Ended(Ended {
+    /// Records that a process could not be started, and why.
+    pub fn record_start_failure(&mut self, id: String, why: &str, now: Timestamp) {
+        self.record_start(id.clone(), now, false);
+        self.process = ProcessState::Ended(EndedProcess {
             id,
             began: now,
             ended: now,
-            code: NEVER_RAN,
+            code: START_ERROR_CODE,
             never_ran: true,
             message: Some(why.to_owned()),
         });
         self.started = false;
     }
 
-    /// Notes that the process ended.
-    pub fn note_end(&mut self, code: i32, now: Timestamp) {
-        // One that was done by then has nothing to explain.
-        let cut_short = || (self.with_node && code != 0).then(|| NODE_STOPPED.to_owned());
-        if let Process::Running { id, since } = &self.process {
-            self.process = Process::Ended(Ended {
+    /// Records that the process ended.
+    pub fn record_end(&mut self, code: i32, now: Timestamp) {
+        // A process that succeeded needs no message.
+        let cut_short = || (self.stopped_with_node && code != 0).then(|| NODE_STOPPED.to_owned());
+        if let ProcessState::Running { id, since } = &self.process {
+            self.process = ProcessState::Ended(EndedProcess {
                 id: id.clone(),
                 began: *since,
                 ended: now,
                 code,
                 never_ran: false,
-                message: self.sick.clone().or_else(cut_short),
+                message: self.unhealthy.clone().or_else(cut_short),
             });
         }
         (self.started, self.ready) = (false, false);
@@ -204,7 +204,7 @@ impl Facts {
             .unwrap_or_default()
     }
 
-    pub(super) fn seen(&self, container: &Container) -> Seen {
+    pub(super) fn container(&self, container: &Container) -> ContainerFacts {
         self.containers
             .get(&container.name)
             .cloned()
@@ -216,18 +216,18 @@ impl Facts {
         policy.unwrap_or("Always")
     }
 
-    /// How long its processes have to end.
+    /// The grace period of its processes.
     pub(super) fn grace(&self) -> Duration {
-        let asked = self.pod.metadata.deletion_grace_period_seconds;
+        let of_deletion = self.pod.metadata.deletion_grace_period_seconds;
         let own = self
             .spec()
             .and_then(|spec| spec.termination_grace_period_seconds);
-        let seconds = asked.or(own).unwrap_or(30);
+        let seconds = of_deletion.or(own).unwrap_or(30);
         Duration::from_secs(seconds.max(0).unsigned_abs())
     }
 }
 
-/// An init container that stays.
+/// Whether an init container is a sidecar.
 pub(super) fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }

@@ -1,4 +1,4 @@
-//! What is said of a pod. Pure.
+//! The status of a pod. Pure.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -6,28 +6,28 @@ use k8s_openapi::api::core::v1::{
     ContainerStateWaiting, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus,
 };
 
-use super::{Ended, Facts, Process, START_ERROR, Seen, facts::is_sidecar};
-use crate::workload::moment;
+use super::{ContainerFacts, EndedProcess, Facts, ProcessState, START_ERROR, facts::is_sidecar};
+use crate::workload::api_time;
 
-/// What a pod has come to.
+/// The result of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It goes on.
-    Open,
-    /// All its containers did what they were for.
+pub(super) enum PodResult {
+    /// It is still active.
+    Active,
+    /// All its containers succeeded.
     Succeeded,
-    /// It will not be tried again; with a reason if that was not its own doing.
+    /// It will not be restarted; with a reason if the node failed it.
     Failed(Option<(&'static str, String)>),
 }
 
-impl Verdict {
+impl PodResult {
     pub(super) fn is_final(&self) -> bool {
-        *self != Self::Open
+        *self != Self::Active
     }
 }
 
-/// The status, with what others say in it left as it is.
-pub(super) fn status(facts: &Facts, verdict: &Verdict) -> PodStatus {
+/// The status; fields that others write are left unchanged.
+pub(super) fn status(facts: &Facts, result: &PodResult) -> PodStatus {
     let mut status = facts.pod.status.clone().unwrap_or_default();
     let now_initialized = is_initialized(facts);
     let statuses = |containers: &[Container], waits: bool| {
@@ -38,8 +38,8 @@ pub(super) fn status(facts: &Facts, verdict: &Verdict) -> PodStatus {
     };
     status.init_container_statuses = statuses(facts.init(), false);
     status.container_statuses = statuses(facts.main(), !now_initialized);
-    status.phase = Some(phase(facts, verdict).to_owned());
-    if let Verdict::Failed(Some((reason, message))) = verdict {
+    status.phase = Some(phase(facts, result).to_owned());
+    if let PodResult::Failed(Some((reason, message))) = result {
         status.reason = Some((*reason).to_owned());
         status.message = Some(message.clone());
     }
@@ -51,19 +51,21 @@ pub(super) fn status(facts: &Facts, verdict: &Verdict) -> PodStatus {
     status.pod_ips = Some(vec![PodIP {
         ip: facts.address.to_string(),
     }]);
-    status.start_time.get_or_insert(moment(facts.accepted));
-    for condition in conditions(facts, verdict, now_initialized) {
-        say(&mut status, condition, facts);
+    status.start_time.get_or_insert(api_time(facts.accepted));
+    for condition in conditions(facts, result, now_initialized) {
+        set_condition(&mut status, condition, facts);
     }
     status
 }
 
-fn phase(facts: &Facts, verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Succeeded => "Succeeded",
-        Verdict::Failed(_) => "Failed",
-        Verdict::Open => {
-            let begun = |container: &Container| facts.seen(container).process != Process::Never;
+fn phase(facts: &Facts, result: &PodResult) -> &'static str {
+    match result {
+        PodResult::Succeeded => "Succeeded",
+        PodResult::Failed(_) => "Failed",
+        PodResult::Active => {
+            let begun = |container: &Container| {
+                facts.container(container).process != ProcessState::NotStarted
+            };
             let all = facts.main().iter().all(begun);
             if all && is_initialized(facts) {
                 "Running"
@@ -76,47 +78,47 @@ fn phase(facts: &Facts, verdict: &Verdict) -> &'static str {
 
 fn is_initialized(facts: &Facts) -> bool {
     facts.init().iter().all(|container| {
-        let seen = facts.seen(container);
+        let observed = facts.container(container);
         if is_sidecar(container) {
-            seen.started || seen.restarts > 0
+            observed.started || observed.restarts > 0
         } else {
-            seen.end().is_some_and(|end| end.code == 0)
+            observed.end().is_some_and(|end| end.code == 0)
         }
     })
 }
 
-/// A condition as it should be: type, whether it is so, and why not.
-type Said = (&'static str, bool, Option<(&'static str, String)>);
+/// A wanted condition: type, whether it is true, and the reason if not.
+type WantedCondition = (&'static str, bool, Option<(&'static str, String)>);
 
-fn conditions(facts: &Facts, verdict: &Verdict, initialized: bool) -> [Said; 4] {
-    let names = |containers: &[Container], lacks: &dyn Fn(&Seen) -> bool| {
+fn conditions(facts: &Facts, result: &PodResult, initialized: bool) -> [WantedCondition; 4] {
+    let names = |containers: &[Container], lacks: &dyn Fn(&ContainerFacts) -> bool| {
         let found = containers
             .iter()
-            .filter(|container| lacks(&facts.seen(container)));
+            .filter(|container| lacks(&facts.container(container)));
         found
             .map(|container| container.name.as_str())
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let incomplete = names(facts.init(), &|seen| {
-        !(seen.started || seen.end().is_some_and(|end| end.code == 0))
+    let incomplete = names(facts.init(), &|observed| {
+        !(observed.started || observed.end().is_some_and(|end| end.code == 0))
     });
-    let unready = names(facts.main(), &|seen| !seen.is_ready());
-    let why_unready = match verdict {
-        Verdict::Succeeded => Some(("PodCompleted", String::new())),
-        Verdict::Failed(_) => Some(("PodFailed", String::new())),
-        Verdict::Open if !unready.is_empty() => {
+    let unready = names(facts.main(), &|observed| !observed.is_ready());
+    let why_unready = match result {
+        PodResult::Succeeded => Some(("PodCompleted", String::new())),
+        PodResult::Failed(_) => Some(("PodFailed", String::new())),
+        PodResult::Active if !unready.is_empty() => {
             let message = format!("containers with unready status: [{unready}]");
             Some(("ContainersNotReady", message))
         }
-        Verdict::Open => None,
+        PodResult::Active => None,
     };
     let gates = why_unready.clone().or_else(|| closed_gate(facts));
-    let why_uninitialized = (!initialized && *verdict != Verdict::Succeeded).then(|| {
+    let why_uninitialized = (!initialized && *result != PodResult::Succeeded).then(|| {
         let message = format!("containers with incomplete status: [{incomplete}]");
         ("ContainersNotInitialized", message)
     });
-    let ended = verdict.is_final();
+    let ended = result.is_final();
     [
         (
             "PodReadyToStartContainers",
@@ -133,7 +135,7 @@ fn conditions(facts: &Facts, verdict: &Verdict, initialized: bool) -> [Said; 4] 
     ]
 }
 
-/// A condition of others on which the pod's readiness hangs, and which is not so.
+/// A readiness gate that is not true.
 fn closed_gate(facts: &Facts) -> Option<(&'static str, String)> {
     let gates = facts.spec()?.readiness_gates.iter().flatten();
     let conditions = facts
@@ -154,15 +156,15 @@ fn closed_gate(facts: &Facts) -> Option<(&'static str, String)> {
     Some(("ReadinessGatesNotReady", message))
 }
 
-/// Puts a condition into the status; its time moves only when its status does.
-fn say(status: &mut PodStatus, (kind, so, why): Said, facts: &Facts) {
+/// Sets a condition; its transition time changes only with its status.
+fn set_condition(status: &mut PodStatus, (kind, is_true, why): WantedCondition, facts: &Facts) {
     let conditions = status.conditions.get_or_insert_default();
-    let truth = if so { "True" } else { "False" };
+    let value = if is_true { "True" } else { "False" };
     let place = conditions
         .iter()
         .position(|condition| condition.type_ == kind);
     let since = place
-        .filter(|&place| conditions[place].status == truth)
+        .filter(|&place| conditions[place].status == value)
         .and_then(|place| conditions[place].last_transition_time.clone());
     let (reason, message) = match why {
         Some((reason, message)) => (
@@ -173,10 +175,10 @@ fn say(status: &mut PodStatus, (kind, so, why): Said, facts: &Facts) {
     };
     let condition = PodCondition {
         type_: kind.to_owned(),
-        status: truth.to_owned(),
+        status: value.to_owned(),
         reason,
         message,
-        last_transition_time: Some(since.unwrap_or(moment(facts.now))),
+        last_transition_time: Some(since.unwrap_or(api_time(facts.now))),
         observed_generation: facts.pod.metadata.generation,
         ..PodCondition::default()
     };
@@ -187,19 +189,19 @@ fn say(status: &mut PodStatus, (kind, so, why): Said, facts: &Facts) {
 }
 
 fn of_container(facts: &Facts, container: &Container, waits_for_init: bool) -> ContainerStatus {
-    let seen = facts.seen(container);
+    let observed = facts.container(container);
     let image = container.image.clone().unwrap_or_default();
-    let id = match &seen.process {
-        Process::Running { id, .. } => Some(id),
-        Process::Ended(end) => Some(&end.id),
-        Process::Never => None,
+    let id = match &observed.process {
+        ProcessState::Running { id, .. } => Some(id),
+        ProcessState::Ended(end) => Some(&end.id),
+        ProcessState::NotStarted => None,
     };
-    let done = seen.end().is_some_and(|end| end.code == 0);
-    let state = state(facts, container, &seen, waits_for_init);
-    // While it waits to be started again, the last end is what was before.
+    let done = observed.end().is_some_and(|end| end.code == 0);
+    let state = state(facts, container, &observed, waits_for_init);
+    // While it waits to be restarted, its last end is the previous state.
     let before = match &state.waiting {
-        Some(_) => seen.end().or(seen.before.as_ref()),
-        None => seen.before.as_ref(),
+        Some(_) => observed.end().or(observed.previous.as_ref()),
+        None => observed.previous.as_ref(),
     };
     let is_init = facts.init().iter().any(|init| init.name == container.name);
     ContainerStatus {
@@ -210,10 +212,10 @@ fn of_container(facts: &Facts, container: &Container, waits_for_init: bool) -> C
         ready: if is_init && !is_sidecar(container) {
             done
         } else {
-            seen.is_ready()
+            observed.is_ready()
         },
-        started: Some(seen.is_running() && seen.started),
-        restart_count: seen.restarts,
+        started: Some(observed.is_running() && observed.started),
+        restart_count: observed.restarts,
         last_state: Some(before.map(terminated).unwrap_or_default()),
         state: Some(state),
         ..ContainerStatus::default()
@@ -223,22 +225,22 @@ fn of_container(facts: &Facts, container: &Container, waits_for_init: bool) -> C
 fn state(
     facts: &Facts,
     container: &Container,
-    seen: &Seen,
+    observed: &ContainerFacts,
     waits_for_init: bool,
 ) -> ContainerState {
-    if let Process::Running { since, .. } = &seen.process {
-        let started_at = Some(moment(*since));
+    if let ProcessState::Running { since, .. } = &observed.process {
+        let started_at = Some(api_time(*since));
         return ContainerState {
             running: Some(ContainerStateRunning { started_at }),
             ..ContainerState::default()
         };
     }
-    if let Some(obstacle) = &seen.obstacle {
-        return waiting(obstacle.reason, Some(obstacle.message.clone()));
+    if let Some(wait_reason) = &observed.wait_reason {
+        return waiting(wait_reason.reason, Some(wait_reason.message.clone()));
     }
-    if let Some(end) = seen.end() {
-        return match seen
-            .waits_until()
+    if let Some(end) = observed.end() {
+        return match observed
+            .backoff_until()
             .filter(|_| is_restarted(facts, container, end))
         {
             Some(moment) if moment > facts.now => crash_loop(facts, container, moment, end),
@@ -246,13 +248,13 @@ fn state(
         };
     }
     match &facts.volumes {
-        Err(obstacle) => waiting("ContainerCreating", Some(obstacle.message.clone())),
+        Err(wait_reason) => waiting("ContainerCreating", Some(wait_reason.message.clone())),
         Ok(()) if waits_for_init => waiting("PodInitializing", None),
         Ok(()) => waiting("ContainerCreating", None),
     }
 }
 
-fn is_restarted(facts: &Facts, container: &Container, end: &Ended) -> bool {
+fn is_restarted(facts: &Facts, container: &Container, end: &EndedProcess) -> bool {
     if is_sidecar(container) {
         return true;
     }
@@ -268,7 +270,7 @@ fn crash_loop(
     facts: &Facts,
     container: &Container,
     until: Timestamp,
-    end: &Ended,
+    end: &EndedProcess,
 ) -> ContainerState {
     let wait = until.duration_since(end.ended).as_secs();
     let pod = facts.pod.metadata.name.as_deref().unwrap_or_default();
@@ -287,7 +289,7 @@ fn waiting(reason: &str, message: Option<String>) -> ContainerState {
     }
 }
 
-fn terminated(end: &Ended) -> ContainerState {
+fn terminated(end: &EndedProcess) -> ContainerState {
     let reason = match end.code {
         _ if end.never_ran => START_ERROR,
         0 => "Completed",
@@ -298,8 +300,8 @@ fn terminated(end: &Ended) -> ContainerState {
             exit_code: end.code,
             reason: Some(reason.to_owned()),
             message: end.message.clone(),
-            started_at: Some(moment(end.began)),
-            finished_at: Some(moment(end.ended)),
+            started_at: Some(api_time(end.began)),
+            finished_at: Some(api_time(end.ended)),
             container_id: Some(format!("process://{}", end.id)),
             signal: None,
         }),

@@ -1,4 +1,4 @@
-//! Asks a container once.
+//! Runs a probe once.
 
 use std::{net::IpAddr, pin::pin};
 
@@ -17,23 +17,23 @@ use tokio::{
 
 use super::{grpc, tls};
 
-/// What has to be asked.
+/// The result of a probe, or the command that it needs.
 #[derive(Debug)]
-pub(in crate::node) enum Asked<'a> {
-    /// Over the network; the answer is here.
+pub(in crate::node) enum ProbeCheck<'a> {
+    /// A probe over the network, with its result.
     Answered(Result<(), String>),
-    /// By a command in the container, which is for the node to run.
+    /// A command in the container, which the caller runs.
     Command(&'a [String]),
 }
 
-/// Asks the container at `address` what `probe` says. In a sentence, if it is not well.
+/// Probes the container at `address`; the error is a message.
 pub(in crate::node) async fn check<'a>(
     probe: &'a Probe,
     container: &Container,
     address: IpAddr,
-) -> Asked<'a> {
+) -> ProbeCheck<'a> {
     if let Some(exec) = &probe.exec {
-        return Asked::Command(exec.command.as_deref().unwrap_or_default());
+        return ProbeCheck::Command(exec.command.as_deref().unwrap_or_default());
     }
     let port = |port: &IntOrString| named(port, container);
     let answer = if let Some(get) = &probe.http_get {
@@ -54,7 +54,7 @@ pub(in crate::node) async fn check<'a>(
     } else {
         Ok(())
     };
-    Asked::Answered(answer)
+    ProbeCheck::Answered(answer)
 }
 
 fn named(port: &IntOrString, container: &Container) -> Option<u16> {
@@ -81,7 +81,7 @@ pub(super) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> 
     connected.map_err(|error| format!("dial tcp {host}:{port}: {error}"))
 }
 
-/// Any answer from 200 to 399 is a good one.
+/// Any status from 200 to 399 is a success.
 async fn http(get: &HTTPGetAction, address: IpAddr, port: u16) -> Result<(), String> {
     let host = get.host.clone().unwrap_or_else(|| address.to_string());
     let path = get.path.as_deref().unwrap_or_default();
@@ -92,25 +92,26 @@ async fn http(get: &HTTPGetAction, address: IpAddr, port: u16) -> Result<(), Str
     };
     let encrypted = get.scheme.as_deref() == Some("HTTPS");
     let scheme = if encrypted { "https" } else { "http" };
-    let words =
+    let message =
         |error: &dyn std::error::Error| format!("Get \"{scheme}://{host}:{port}{path}\": {error}");
-    let request = question(get, &path, &format!("{host}:{port}")).map_err(|error| words(&error))?;
+    let request =
+        probe_request(get, &path, &format!("{host}:{port}")).map_err(|error| message(&error))?;
     let stream = connect(&host, port).await?;
     let code = if encrypted {
         let stream = tls::over(stream, address).await;
-        ask(stream.map_err(|error| words(&error))?, request).await
+        send(stream.map_err(|error| message(&error))?, request).await
     } else {
-        ask(stream, request).await
+        send(stream, request).await
     };
-    let code = code.map_err(|error| words(&error))?;
+    let code = code.map_err(|error| message(&error))?;
     if (200..400).contains(&code) {
         return Ok(());
     }
     Err(format!("HTTP probe failed with statuscode: {code}"))
 }
 
-/// What is asked. A header that the pod names takes the place of one of ours.
-fn question(
+/// The request. A header of the pod replaces a default one.
+fn probe_request(
     get: &HTTPGetAction,
     path: &str,
     authority: &str,
@@ -135,15 +136,15 @@ fn question(
     request.body(Empty::new())
 }
 
-/// The status of the answer.
-async fn ask<S>(stream: S, request: Request<Empty<Bytes>>) -> Result<u16, hyper::Error>
+/// Returns the status code of the response.
+async fn send<S>(stream: S, request: Request<Empty<Bytes>>) -> Result<u16, hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let mut connection = pin!(connection.fuse());
     let mut sent = pin!(sender.send_request(request));
-    // The end of the connection may come with the answer, which then counts.
+    // The connection may end together with the response, which then counts.
     loop {
         tokio::select! {
             biased;

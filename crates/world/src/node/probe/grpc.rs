@@ -1,4 +1,4 @@
-//! The health protocol of gRPC: one message there, one back.
+//! The gRPC health protocol: one request, one response.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full, Limited};
@@ -7,8 +7,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::check::connect;
 
-/// An answer has two bytes; whoever sends many more does not speak the protocol.
-const LONGEST: usize = 4096;
+/// The maximum size of a response; a valid one has a few bytes.
+const MAX_RESPONSE_BYTES: usize = 4096;
 
 #[expect(
     clippy::disallowed_methods,
@@ -16,31 +16,33 @@ const LONGEST: usize = 4096;
 )]
 pub(super) async fn check(host: &str, port: u16, service: &str) -> Result<(), String> {
     let stream = connect(host, port).await?;
-    let words = |error: &dyn std::error::Error| format!("grpc {host}:{port}: {error}");
+    let message = |error: &dyn std::error::Error| format!("grpc {host}:{port}: {error}");
     let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| words(&error))?;
+    let (mut sender, connection) = handshake.map_err(|error| message(&error))?;
     let request = Request::post(format!("http://{host}:{port}/grpc.health.v1.Health/Check"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
-        .body(Full::new(question(service)))
-        .map_err(|error| words(&error))?;
-    let asked = async {
+        .body(Full::new(health_request(service)))
+        .map_err(|error| message(&error))?;
+    let response = async {
         let answer = sender
             .send_request(request)
             .await
-            .map_err(|error| words(&error))?;
-        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
-        let body = body.map_err(|error| words(&*error))?;
-        judge(&body.to_bytes())
+            .map_err(|error| message(&error))?;
+        let body = Limited::new(answer.into_body(), MAX_RESPONSE_BYTES)
+            .collect()
+            .await;
+        let body = body.map_err(|error| message(&*error))?;
+        parse_response(&body.to_bytes())
     };
     tokio::select! {
-        answer = asked => answer,
-        ended = connection => Err(ended.err().map_or_else(|| "hung up".to_owned(), |error| words(&error))),
+        answer = response => answer,
+        ended = connection => Err(ended.err().map_or_else(|| "connection closed".to_owned(), |error| message(&error))),
     }
 }
 
 /// A `HealthCheckRequest` that names a service, in a frame.
-fn question(service: &str) -> Bytes {
+fn health_request(service: &str) -> Bytes {
     let mut message = BytesMut::new();
     if !service.is_empty() {
         message.put_u8(0x0a);
@@ -55,12 +57,12 @@ fn question(service: &str) -> Bytes {
 }
 
 /// Reads the status of a `HealthCheckResponse` in its frame.
-fn judge(answer: &[u8]) -> Result<(), String> {
+fn parse_response(answer: &[u8]) -> Result<(), String> {
     match answer.get(5..) {
         Some([0x08, 1, ..]) => Ok(()),
         Some([0x08, status, ..]) => Err(format!(
             "service unhealthy (responded with status {status})"
         )),
-        _ => Err("the answer is none of the gRPC health protocol".to_owned()),
+        _ => Err("the response is not of the gRPC health protocol".to_owned()),
     }
 }

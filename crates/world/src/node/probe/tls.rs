@@ -1,5 +1,5 @@
-//! Encrypted probes. Whose certificate it is does not matter: a probe sends nothing that is secret,
-//! and asks the address that the node itself gave away.
+//! Probes over TLS. Certificates are not verified, as in a kubelet: a probe sends nothing secret,
+//! and connects to the address that the node itself assigned.
 
 use std::{
     io,
@@ -21,23 +21,23 @@ static CONFIG: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| {
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
         .with_no_client_auth();
     Ok(Arc::new(config))
 });
 
-/// Encrypts a connection to whoever is there.
+/// Starts TLS on a connection to the pod at `address`.
 pub(super) async fn over(stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
     let config = CONFIG.clone().map_err(io::Error::other)?;
     let name = ServerName::IpAddress(address.into());
     TlsConnector::from(config).connect(name, stream).await
 }
 
-/// Takes every certificate, of whoever has its key.
+/// Accepts every certificate whose key the server has.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -55,8 +55,8 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, known)
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -65,8 +65,8 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, known)
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,4 +1,4 @@
-//! A command beside a container, with its streams in somebody's hand.
+//! A command in a container, with its streams.
 
 use std::{
     fs, io,
@@ -16,76 +16,76 @@ use tokio::{
     sync::{oneshot, watch},
 };
 
-use super::{COMMAND_THREAD, Running, Starter, Terminal, mind};
+use super::{COMMAND_THREAD, ProcessStarter, RunningProcess, Terminal, spawn_and_wait};
 use crate::node::launch::Launch;
 
-/// Tells descriptions apart that are there at the same time.
+/// Numbers the description files of concurrent commands.
 static COMMANDS: AtomicU64 = AtomicU64::new(0);
 
-/// Which streams somebody wants to have. A terminal has one for all.
+/// The streams to attach. A terminal has one for all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Streams {
-    /// To be written to.
+    /// Standard input.
     pub stdin: bool,
-    /// To be read.
+    /// Standard output.
     pub stdout: bool,
-    /// To be read.
+    /// Standard error.
     pub stderr: bool,
 }
 
-/// A command that runs, by its ends.
-pub struct Attached {
-    /// What it reads; nothing more comes once this is dropped.
+/// A running command with its streams.
+pub struct AttachedCommand {
+    /// Its standard input, closed when this is dropped.
     pub stdin: Option<Pin<Box<dyn AsyncWrite + Send>>>,
-    /// What it prints.
+    /// Its standard output.
     pub stdout: Option<Pin<Box<dyn AsyncRead + Send>>>,
-    /// What it complains about.
+    /// Its standard error.
     pub stderr: Option<Pin<Box<dyn AsyncRead + Send>>>,
     /// Its terminal, if it has one.
     pub terminal: Option<Terminal>,
     /// Its end.
-    pub exit: Exit,
+    pub exit: CommandExit,
 }
 
-/// The end of a command. Whoever drops it wants the command to end.
+/// The end of a command. Dropping it kills the command.
 #[derive(Debug)]
-pub struct Exit {
-    running: Running,
-    host: Running,
+pub struct CommandExit {
+    running: RunningProcess,
+    host: RunningProcess,
     ended: oneshot::Receiver<i32>,
 }
 
-impl Exit {
-    /// The exit code, once it has ended, at the latest when the container has.
+impl CommandExit {
+    /// The exit code; the command is killed when the container ends.
     pub async fn code(mut self) -> i32 {
         let host = self.host.clone();
         tokio::select! {
             biased;
             code = &mut self.ended => return code.unwrap_or(255),
-            () = host.over() => self.running.signal(Signal::SIGKILL),
+            () = host.wait_ended() => self.running.signal(Signal::SIGKILL),
         }
         (&mut self.ended).await.unwrap_or(255)
     }
 }
 
-impl Drop for Exit {
+impl Drop for CommandExit {
     fn drop(&mut self) {
         self.running.signal(Signal::SIGKILL);
     }
 }
 
-impl Starter {
-    /// Runs a command where `host` runs, with its description in `folder`; nothing if that has
-    /// ended.
+impl ProcessStarter {
+    /// Runs a command in the container of `host`, with its description in `folder`; none if that
+    /// has ended.
     pub async fn command(
         &self,
-        host: &Running,
+        host: &RunningProcess,
         command: Vec<String>,
         folder: &Path,
         streams: Streams,
         terminal: bool,
-    ) -> io::Result<Option<Attached>> {
-        let Some(launch) = host.beside(command, terminal) else {
+    ) -> io::Result<Option<AttachedCommand>> {
+        let Some(launch) = host.exec_launch(command, terminal) else {
             return Ok(None);
         };
         let (starter, host, folder) = (self.clone(), host.clone(), folder.join("commands"));
@@ -96,28 +96,28 @@ impl Starter {
     fn command_now(
         &self,
         launch: Launch,
-        host: Running,
+        host: RunningProcess,
         folder: &Path,
         streams: Streams,
-    ) -> io::Result<Attached> {
+    ) -> io::Result<AttachedCommand> {
         fs::create_dir_all(folder)?;
         let number = COMMANDS.fetch_add(1, Ordering::Relaxed);
         let description: PathBuf = folder.join(format!("{number}.json"));
-        let mut command = self.described(&launch, &description)?;
+        let mut command = self.launcher_command(&launch, &description)?;
         let ends = if launch.terminal {
-            Ends::of_terminal(&mut command, streams)?
+            StreamEnds::of_terminal(&mut command, streams)?
         } else {
-            Ends::of_pipes(&mut command, streams)?
+            StreamEnds::of_pipes(&mut command, streams)?
         };
-        // Nobody follows what it prints but whoever holds its streams.
-        let running = Running::new(launch, watch::channel(0).1);
-        let ended = mind(COMMAND_THREAD, command, running.clone(), Some(description))?;
-        let exit = Exit {
+        // Only the holder of its streams reads its output.
+        let running = RunningProcess::new(launch, watch::channel(0).1);
+        let ended = spawn_and_wait(COMMAND_THREAD, command, running.clone(), Some(description))?;
+        let exit = CommandExit {
             running,
             host,
             ended,
         };
-        Ok(Attached {
+        Ok(AttachedCommand {
             stdin: ends.stdin,
             stdout: ends.stdout,
             stderr: ends.stderr,
@@ -127,16 +127,16 @@ impl Starter {
     }
 }
 
-/// Our ends of the streams.
+/// The node's ends of the streams.
 #[derive(Default)]
-struct Ends {
+struct StreamEnds {
     stdin: Option<Pin<Box<dyn AsyncWrite + Send>>>,
     stdout: Option<Pin<Box<dyn AsyncRead + Send>>>,
     stderr: Option<Pin<Box<dyn AsyncRead + Send>>>,
     terminal: Option<Terminal>,
 }
 
-impl Ends {
+impl StreamEnds {
     fn of_terminal(command: &mut Command, streams: Streams) -> io::Result<Self> {
         let (near, far) = Terminal::open()?;
         command.stdin(far.try_clone()?);
@@ -175,9 +175,9 @@ impl Ends {
     }
 }
 
-impl std::fmt::Debug for Attached {
+impl std::fmt::Debug for AttachedCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attached")
+        f.debug_struct("AttachedCommand")
             .field("exit", &self.exit)
             .finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
-//! What a container prints, line by line in a file.
+//! The log of a container: its output line by line in files.
 //!
-//! A log is kept in up to four files: that of the process which runs, what came before in the same
-//! one when it had grown too long, and both for the process before.
+//! A log has up to four files: those of the running process, current and rotated, and those of the
+//! previous process.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -19,27 +19,27 @@ use tokio::{
     sync::watch,
 };
 
-/// A longer line is cut into pieces, so that one without an end fills no memory.
-const LONGEST: usize = 16 << 10;
-/// A longer file becomes the earlier one.
-const LARGEST: u64 = 10 << 20;
+/// The maximum length of a line in the file; a longer one is split, so that one without an end
+/// fills no memory.
+const MAX_LINE_BYTES: usize = 16 << 10;
+/// The size at which a file is rotated.
+const MAX_FILE_BYTES: u64 = 10 << 20;
 
-/// What a container printed in one piece, as a kubelet keeps it: time, stream, whether the line
-/// ends here, text.
+/// One line of a log file in the kubelet's format: time, stream, whether the line ends here, text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// When, in the form of RFC 3339.
+pub struct LogLine<'a> {
+    /// The time in RFC 3339.
     pub time: &'a str,
     /// `stdout` or `stderr`.
     pub stream: &'a str,
     /// Whether the line ends here.
     pub whole: bool,
-    /// What it says, which may be no text at all.
+    /// The output, which may not be UTF-8.
     pub text: &'a [u8],
 }
 
-impl<'a> Line<'a> {
-    /// Reads a line of the file, without its end.
+impl<'a> LogLine<'a> {
+    /// Parses a line of the file, without its newline.
     pub fn read(line: &'a [u8]) -> Option<Self> {
         let mut parts = line.splitn(4, |&byte| byte == b' ');
         let mut word = || std::str::from_utf8(parts.next()?).ok();
@@ -53,27 +53,27 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where the log of a container is.
+/// The paths of a container's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Log(PathBuf);
+pub struct ContainerLog(PathBuf);
 
-impl Log {
-    /// The log of the container that has this folder.
+impl ContainerLog {
+    /// The log of the container with this folder.
     pub fn of(folder: &Path) -> Self {
         Self(folder.join("log"))
     }
 
-    /// What the last process printed.
+    /// The current file of the last process.
     pub fn current(&self) -> PathBuf {
         self.0.clone()
     }
 
-    /// What it printed before that, and which has become too long for one file.
+    /// Its rotated file.
     pub fn earlier(&self) -> PathBuf {
         self.with(".1")
     }
 
-    /// The log of the process before.
+    /// The log of the previous process.
     pub fn previous(&self) -> Self {
         Self(self.with(".previous"))
     }
@@ -84,8 +84,8 @@ impl Log {
         path.into()
     }
 
-    /// Makes room for the log of another process.
-    fn hand_over(&self) -> io::Result<()> {
+    /// Moves the log aside for that of another process.
+    fn rotate_process(&self) -> io::Result<()> {
         let previous = self.previous();
         let moved = [
             (self.earlier(), previous.earlier()),
@@ -106,50 +106,50 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A log that is written.
+/// The writer of a log.
 #[derive(Debug)]
-struct Keeper {
-    log: Log,
+struct LogWriter {
+    log: ContainerLog,
     file: File,
     size: u64,
-    /// Somebody was told already that lines are lost.
-    complained: bool,
+    /// Whether the loss of lines has been logged already.
+    loss_logged: bool,
 }
 
-impl Keeper {
-    fn open(log: &Log) -> io::Result<Self> {
-        log.hand_over()?;
+impl LogWriter {
+    fn open(log: &ContainerLog) -> io::Result<Self> {
+        log.rotate_process()?;
         Ok(Self {
             log: log.clone(),
             file: open(log)?,
             size: 0,
-            complained: false,
+            loss_logged: false,
         })
     }
 
-    /// Writes lines down. What cannot be written is lost: a container goes on when a disk is full.
+    /// Appends lines. What cannot be written is lost: a container continues when a disk is full.
     fn add(&mut self, lines: &[u8]) {
         match self.write(lines) {
-            Ok(()) => self.complained = false,
-            Err(error) if !self.complained => {
-                self.complained = true;
+            Ok(()) => self.loss_logged = false,
+            Err(error) if !self.loss_logged => {
+                self.loss_logged = true;
                 let log = self.log.0.display();
-                tracing::warn!(%log, %error, "what a container prints is lost until this is mended");
+                tracing::warn!(%log, %error, "the output of a container is lost while its log cannot be written");
             }
             Err(_) => {}
         }
     }
 
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        if self.size > 0 && self.size + lines.len() as u64 > LARGEST {
-            // It is gone if the last try stopped half-way.
+        if self.size > 0 && self.size + lines.len() as u64 > MAX_FILE_BYTES {
+            // The file is gone if the last attempt stopped half-way.
             absent_is_fine(fs::rename(self.log.current(), self.log.earlier()))?;
             self.file = open(&self.log)?;
             self.size = 0;
         }
         let written = self.file.write_all(lines);
         if written.is_err() {
-            // Half a line would spoil the next one.
+            // Half a line would corrupt the next one.
             let _ = self.file.set_len(self.size);
         } else {
             self.size += lines.len() as u64;
@@ -158,38 +158,38 @@ impl Keeper {
     }
 }
 
-fn open(log: &Log) -> io::Result<File> {
+fn open(log: &ContainerLog) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .append(true)
         .open(log.current())
 }
 
-/// Two streams on their way into a file.
+/// Copies two streams to a log.
 #[derive(Debug)]
-pub struct Lines {
+pub struct OutputLogger {
     out: Receiver,
     err: Receiver,
-    copying: Copying,
+    copying: LogCopier,
 }
 
 #[derive(Debug, Clone)]
-struct Copying {
-    keeper: Arc<Mutex<Keeper>>,
+struct LogCopier {
+    writer: Arc<Mutex<LogWriter>>,
     clock: Clock,
     printed: watch::Sender<u64>,
 }
 
-impl Lines {
+impl OutputLogger {
     pub(super) fn new(
         out: OwnedFd,
         err: OwnedFd,
-        log: &Log,
+        log: &ContainerLog,
         clock: Clock,
     ) -> io::Result<(Self, watch::Receiver<u64>)> {
         let (printed, prints) = watch::channel(0);
-        let copying = Copying {
-            keeper: Arc::new(Mutex::new(Keeper::open(log)?)),
+        let copying = LogCopier {
+            writer: Arc::new(Mutex::new(LogWriter::open(log)?)),
             clock,
             printed,
         };
@@ -201,8 +201,8 @@ impl Lines {
         Ok((lines, prints))
     }
 
-    /// Writes down what is printed until nobody holds the other end any more.
-    pub async fn keep(self) {
+    /// Logs the output until the other ends are closed.
+    pub async fn run(self) {
         let (out, err) = (BufReader::new(self.out), BufReader::new(self.err));
         let out = self.copying.copy(out, "stdout");
         let err = self.copying.copy(err, "stderr");
@@ -210,9 +210,9 @@ impl Lines {
     }
 }
 
-impl Copying {
+impl LogCopier {
     async fn copy(&self, mut from: BufReader<impl AsyncRead + Unpin>, stream: &str) {
-        // Reading from a pipe fails for no reason that would go away.
+        // Errors of reading from a pipe are permanent.
         while let Ok(found) = from.fill_buf().await {
             if found.is_empty() {
                 return;
@@ -220,8 +220,8 @@ impl Copying {
             let used = found.len();
             let lines = lines(found, &self.clock.now().to_string(), stream);
             from.consume(used);
-            let keeper = self.keeper.clone();
-            let written = tokio::task::spawn_blocking(move || keeper.lock().add(&lines));
+            let writer = self.writer.clone();
+            let written = tokio::task::spawn_blocking(move || writer.lock().add(&lines));
             if written.await.is_err() {
                 return;
             }
@@ -230,11 +230,11 @@ impl Copying {
     }
 }
 
-/// What was printed, in lines of the file.
+/// Output as lines of the file.
 fn lines(printed: &[u8], time: &str, stream: &str) -> Vec<u8> {
     let mut lines = Vec::with_capacity(printed.len() + 64);
     let pieces = printed.split_inclusive(|&byte| byte == b'\n');
-    for piece in pieces.flat_map(|line| line.chunks(LONGEST)) {
+    for piece in pieces.flat_map(|line| line.chunks(MAX_LINE_BYTES)) {
         let (text, mark) = match piece.strip_suffix(b"\n") {
             Some(text) => (text, 'F'),
             None => (piece, 'P'),
@@ -251,12 +251,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_printed_is_cut_into_lines() {
-        let kept = lines(b"one\n\ntwo", "T", "stdout");
-        assert_eq!(kept, b"T stdout F one\nT stdout F \nT stdout P two\n");
-        let kept = lines(&vec![b'x'; LONGEST + 1], "T", "stderr");
-        assert_eq!(kept.split(|byte| *byte == b'\n').count(), 3);
-        let line = Line::read(b"T stdout P a b").unwrap();
+    fn output_is_split_into_lines() {
+        let logged = lines(b"one\n\ntwo", "T", "stdout");
+        assert_eq!(logged, b"T stdout F one\nT stdout F \nT stdout P two\n");
+        let logged = lines(&vec![b'x'; MAX_LINE_BYTES + 1], "T", "stderr");
+        assert_eq!(logged.split(|byte| *byte == b'\n').count(), 3);
+        let line = LogLine::read(b"T stdout P a b").unwrap();
         assert_eq!(
             (line.time, line.whole, line.text),
             ("T", false, &b"a b"[..])
@@ -264,35 +264,35 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_bounded_and_the_one_before_is_kept() {
+    fn a_log_is_rotated_and_the_previous_one_remains() {
         let folder = tempfile::tempdir().unwrap();
-        let log = Log::of(folder.path());
-        let mut keeper = Keeper::open(&log).unwrap();
+        let log = ContainerLog::of(folder.path());
+        let mut writer = LogWriter::open(&log).unwrap();
         let megabyte = vec![b'x'; 1 << 20];
         for _ in 0..35 {
-            keeper.add(&megabyte);
+            writer.add(&megabyte);
         }
-        let sizes = |log: &Log| {
+        let sizes = |log: &ContainerLog| {
             [log.current(), log.earlier()]
                 .map(|path| fs::metadata(path).map_or(0, |file| file.len() >> 20))
         };
         assert_eq!(sizes(&log), [5, 10]);
-        Keeper::open(&log).unwrap().add(b"next\n");
+        LogWriter::open(&log).unwrap().add(b"next\n");
         assert_eq!(sizes(&log.previous()), [5, 10]);
         assert_eq!(fs::read(log.current()).unwrap(), b"next\n");
         assert!(!log.earlier().exists());
     }
 
     #[test]
-    fn a_full_disk_costs_lines_and_nothing_else() {
+    fn a_full_disk_loses_lines_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let mut keeper = Keeper::open(&Log::of(folder.path())).unwrap();
-        let file = std::mem::replace(&mut keeper.file, File::create("/dev/full").unwrap());
-        keeper.add(b"lost\n");
-        assert!(keeper.complained);
-        keeper.file = file;
-        keeper.add(b"kept\n");
-        assert!(!keeper.complained);
+        let mut writer = LogWriter::open(&ContainerLog::of(folder.path())).unwrap();
+        let file = std::mem::replace(&mut writer.file, File::create("/dev/full").unwrap());
+        writer.add(b"lost\n");
+        assert!(writer.loss_logged);
+        writer.file = file;
+        writer.add(b"kept\n");
+        assert!(!writer.loss_logged);
         assert_eq!(fs::read(folder.path().join("log")).unwrap(), b"kept\n");
     }
 }

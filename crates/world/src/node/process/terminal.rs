@@ -1,4 +1,4 @@
-//! The near end of a terminal whose far end a process has.
+//! The master side of a pseudo-terminal.
 
 use std::{
     io,
@@ -16,12 +16,12 @@ use rustix::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, unix::AsyncFd};
 
-/// The near end. What is written to it was typed; what is read from it is on the screen.
+/// The master side. Bytes written to it are keyboard input; bytes read from it are screen output.
 #[derive(Debug, Clone)]
 pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
 impl Terminal {
-    /// A new terminal, and its far end.
+    /// A new terminal, and its slave side.
     #[expect(
         deprecated,
         reason = "an owned descriptor stays open; what is advised instead is unsafe"
@@ -35,7 +35,7 @@ impl Terminal {
         Ok((Self(Arc::new(AsyncFd::new(near)?)), far))
     }
 
-    /// The window has another size; whoever draws in it is told.
+    /// Changes the window size; the kernel signals the foreground process.
     pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
         let size = Winsize {
             ws_row: rows,
@@ -55,13 +55,13 @@ impl AsyncRead for Terminal {
     ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.0.poll_read_ready(context))?;
-            let room = into.initialize_unfilled();
-            match ready.try_io(|near| Ok(rustix::io::read(near.get_ref(), &mut *room)?)) {
+            let unfilled = into.initialize_unfilled();
+            match ready.try_io(|near| Ok(rustix::io::read(near.get_ref(), &mut *unfilled)?)) {
                 Ok(Ok(count)) => {
                     into.advance(count);
                     return Poll::Ready(Ok(()));
                 }
-                // Nobody has the far end any more.
+                // The slave side is closed.
                 Ok(Err(error)) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                     return Poll::Ready(Ok(()));
                 }

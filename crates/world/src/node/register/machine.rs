@@ -4,31 +4,31 @@ use std::{fs, path::Path, thread};
 
 use nix::sys::{statvfs::statvfs, utsname::uname};
 
-/// What is told of the machine.
+/// The properties of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// How many processors may be used.
+    /// The number of usable processors.
     pub cores: usize,
     /// Its memory in bytes.
     pub memory: u64,
-    /// The room of the node's folder in bytes.
+    /// The size of the file system of the node's folder in bytes.
     pub disk: u64,
-    /// Its processors, in the API's word.
+    /// Its architecture, as a Go `GOARCH`.
     pub architecture: String,
     /// The release of its kernel.
     pub kernel: String,
-    /// The name of its system.
+    /// The name of its operating system.
     pub system: String,
-    /// Its own id.
+    /// Its machine id.
     pub id: String,
-    /// The id of its present start.
+    /// Its boot id.
     pub boot: String,
-    /// The version of Kubernetes that the node speaks.
+    /// The Kubernetes version that the node reports.
     pub version: String,
 }
 
 impl Machine {
-    /// This machine; what cannot be found out is left empty.
+    /// This machine; unknown properties are empty.
     pub fn this(folder: &Path, version: &str) -> Self {
         let text = |path: &str| {
             fs::read_to_string(path)

@@ -3,18 +3,18 @@ use std::path::Path;
 use super::*;
 use crate::{
     node::{address::Block, image::Images},
-    stage::Stage,
+    stage::TestCluster,
 };
 
-fn options() -> Options {
-    Options {
+fn options() -> NodeOptions {
+    NodeOptions {
         name: "here".into(),
         folder: "/nowhere".into(),
         launcher: "/bin/neap".into(),
-        images: Images::usual(Path::new("/bin/neap")),
+        images: Images::builtin(Path::new("/bin/neap")),
         block: Block::new(3).unwrap(),
         environment: BTreeMap::new(),
-        rooms: true,
+        namespaces: true,
         own_proc: true,
         as_root: false,
     }
@@ -23,10 +23,11 @@ fn options() -> Options {
 #[tokio::test(start_paused = true)]
 async fn a_node_is_ready_and_its_lease_is_renewed() {
     let machine = Machine::this(Path::new("/"), "v1.36.3");
-    let stage = Stage::open(|site| Ok(vec![service(site, &options(), &machine)?])).await;
-    stage.pass(Duration::from_secs(1)).await;
-    let nodes: Api<Node> = Api::all(stage.client.clone());
-    let leases: Api<Lease> = Api::namespaced(stage.client.clone(), LEASES);
+    let cluster =
+        TestCluster::start(|context| Ok(vec![component(context, &options(), &machine)?])).await;
+    cluster.advance(Duration::from_secs(1)).await;
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), LEASE_NAMESPACE);
     let node = nodes.get("here").await.unwrap();
     let status = node.status.clone().unwrap();
     let ready = |node: &Node| {
@@ -49,15 +50,15 @@ async fn a_node_is_ready_and_its_lease_is_renewed() {
             .unwrap()
     };
     let first = renewed().await;
-    stage.pass(Duration::from_mins(1)).await;
+    cluster.advance(Duration::from_mins(1)).await;
     let quiet = nodes.get("here").await.unwrap();
     assert_eq!(
         quiet.resource_version(),
         node.resource_version(),
-        "nothing new is not written"
+        "an unchanged status is not written"
     );
     assert!(renewed().await.0.duration_since(first.0).as_secs() >= 50);
-    stage.pass(Duration::from_mins(5)).await;
+    cluster.advance(Duration::from_mins(5)).await;
     let later = nodes.get("here").await.unwrap();
     assert_ne!(
         later.resource_version(),

@@ -1,4 +1,4 @@
-//! What is in a volume. Pure.
+//! The content of volumes. Pure.
 
 use std::{
     collections::BTreeMap,
@@ -7,43 +7,43 @@ use std::{
 
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Volume, VolumeProjection};
 
-use super::Wanted;
+use super::HostPathType;
 use crate::{
-    node::{field, pod::Obstacle, source::Sources},
+    node::{downward_api, pod::WaitingReason, sources::PodSources},
     workload::claim_name,
 };
 
-/// What a volume is made of.
+/// The content of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum VolumeContent {
     /// Files that the node writes.
-    Files(Files),
+    Files(VolumeFiles),
     /// A folder or file of the machine.
-    Machine(PathBuf, Wanted),
-    /// A folder that lasts as long as the pod.
+    Machine(PathBuf, HostPathType),
+    /// An empty folder that is removed with the pod.
     Empty,
 }
 
 /// Files by their paths in the volume.
-pub type Files = BTreeMap<PathBuf, Text>;
+pub type VolumeFiles = BTreeMap<PathBuf, VolumeFile>;
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
-    /// What is in it.
+pub struct VolumeFile {
+    /// Its content.
     pub bytes: Vec<u8>,
-    /// Who may read it.
+    /// Its mode.
     pub mode: u32,
 }
 
-const READABLE: i32 = 0o644;
+const DEFAULT_MODE: i32 = 0o644;
 
-/// What `volume` should contain, or why that cannot be said.
-pub fn content(volume: &Volume, sources: &Sources) -> Result<Content, Obstacle> {
+/// The content of `volume`, or why it is not available.
+pub fn content(volume: &Volume, sources: &PodSources) -> Result<VolumeContent, WaitingReason> {
     let files = if let Some(map) = &volume.config_map {
         let values = sources.config_map(&map.name, map.optional)?;
         let missing = |key: &str| refers_to(key);
-        chosen(
+        selected_files(
             values,
             map.items.as_deref(),
             map.optional,
@@ -53,7 +53,7 @@ pub fn content(volume: &Volume, sources: &Sources) -> Result<Content, Obstacle> 
     } else if let Some(secret) = &volume.secret {
         let name = secret.secret_name.as_deref().unwrap_or_default();
         let values = sources.secret(name, secret.optional)?;
-        chosen(
+        selected_files(
             values,
             secret.items.as_deref(),
             secret.optional,
@@ -61,40 +61,43 @@ pub fn content(volume: &Volume, sources: &Sources) -> Result<Content, Obstacle> 
             refers_to,
         )?
     } else if let Some(downward) = &volume.downward_api {
-        told(downward.items.as_deref(), downward.default_mode, sources)?
+        downward_files(downward.items.as_deref(), downward.default_mode, sources)?
     } else if let Some(projected) = &volume.projected {
-        let mut all = Files::new();
+        let mut all = VolumeFiles::new();
         for source in projected.sources.iter().flatten() {
             all.extend(part(source, projected.default_mode, sources)?);
         }
         all
     } else {
-        return elsewhere(volume, sources);
+        return other_content(volume, sources);
     };
-    Ok(Content::Files(files))
+    Ok(VolumeContent::Files(files))
 }
 
-fn elsewhere(volume: &Volume, sources: &Sources) -> Result<Content, Obstacle> {
+fn other_content(volume: &Volume, sources: &PodSources) -> Result<VolumeContent, WaitingReason> {
     if volume.empty_dir.is_some() {
-        return Ok(Content::Empty);
+        return Ok(VolumeContent::Empty);
     }
     if let Some(path) = &volume.host_path {
-        let wanted = Wanted::of(path.type_.as_deref().unwrap_or_default());
-        return Ok(Content::Machine(path.path.clone().into(), wanted));
+        let wanted = HostPathType::of(path.type_.as_deref().unwrap_or_default());
+        return Ok(VolumeContent::Machine(path.path.clone().into(), wanted));
     }
     if let Some(claim) = claim_name(&sources.pod, volume) {
-        return claimed(&claim, sources);
+        return claim_content(&claim, sources);
     }
     let message = format!(
-        "volume \"{}\" is of a kind that this node does not have",
+        "volume \"{}\" has a type that this node does not support",
         volume.name
     );
     Err(failed(message))
 }
 
-fn claimed(claim: &str, sources: &Sources) -> Result<Content, Obstacle> {
+fn claim_content(claim: &str, sources: &PodSources) -> Result<VolumeContent, WaitingReason> {
     match sources.claims.get(claim) {
-        Some(Ok(folder)) => Ok(Content::Machine(folder.clone(), Wanted::FolderOrNew)),
+        Some(Ok(folder)) => Ok(VolumeContent::Machine(
+            folder.clone(),
+            HostPathType::DirectoryOrCreate,
+        )),
         Some(Err(why)) => Err(failed(why.clone())),
         None => Err(failed(format!(
             "persistentvolumeclaim \"{claim}\" not found"
@@ -105,15 +108,15 @@ fn claimed(claim: &str, sources: &Sources) -> Result<Content, Obstacle> {
 fn part(
     source: &VolumeProjection,
     mode: Option<i32>,
-    sources: &Sources,
-) -> Result<Files, Obstacle> {
+    sources: &PodSources,
+) -> Result<VolumeFiles, WaitingReason> {
     if let Some(map) = &source.config_map {
         let values = sources.config_map(&map.name, map.optional)?;
-        return chosen(values, map.items.as_deref(), map.optional, mode, refers_to);
+        return selected_files(values, map.items.as_deref(), map.optional, mode, refers_to);
     }
     if let Some(secret) = &source.secret {
         let values = sources.secret(&secret.name, secret.optional)?;
-        return chosen(
+        return selected_files(
             values,
             secret.items.as_deref(),
             secret.optional,
@@ -122,34 +125,34 @@ fn part(
         );
     }
     if let Some(downward) = &source.downward_api {
-        return told(downward.items.as_deref(), mode, sources);
+        return downward_files(downward.items.as_deref(), mode, sources);
     }
     if let Some(token) = &source.service_account_token {
         let audience = token.audience.as_deref().unwrap_or_default();
         let none = || Err("there is no token for the service account yet".to_owned());
         let found = sources.tokens.get(audience).cloned();
         let bytes = found.unwrap_or_else(none).map_err(failed)?;
-        let text = Text {
+        let text = VolumeFile {
             bytes: bytes.into_bytes(),
-            mode: mode.unwrap_or(READABLE).unsigned_abs(),
+            mode: mode.unwrap_or(DEFAULT_MODE).unsigned_abs(),
         };
         return Ok([(inside(&token.path)?, text)].into());
     }
     Err(failed(
-        "a projected source is of a kind that this node does not have".into(),
+        "a projected source has a type that this node does not support".into(),
     ))
 }
 
-/// All values, or those that are asked for under the paths that are asked for.
-fn chosen(
+/// All values, or those of `items` under their paths.
+fn selected_files(
     mut values: BTreeMap<String, Vec<u8>>,
     items: Option<&[KeyToPath]>,
     optional: Option<bool>,
     mode: Option<i32>,
-    missing: impl Fn(&str) -> Obstacle,
-) -> Result<Files, Obstacle> {
-    let mode = mode.unwrap_or(READABLE);
-    let text = |bytes, mode: i32| Text {
+    missing: impl Fn(&str) -> WaitingReason,
+) -> Result<VolumeFiles, WaitingReason> {
+    let mode = mode.unwrap_or(DEFAULT_MODE);
+    let text = |bytes, mode: i32| VolumeFile {
         bytes,
         mode: mode.unsigned_abs(),
     };
@@ -159,7 +162,7 @@ fn chosen(
             .map(|(key, bytes)| (key.into(), text(bytes, mode)))
             .collect());
     };
-    let mut files = Files::new();
+    let mut files = VolumeFiles::new();
     for item in items {
         match values.remove(&item.key) {
             Some(bytes) => {
@@ -172,48 +175,49 @@ fn chosen(
     Ok(files)
 }
 
-/// What the pod is told of itself.
-fn told(
+/// The files of the downward API.
+fn downward_files(
     items: Option<&[DownwardAPIVolumeFile]>,
     mode: Option<i32>,
-    sources: &Sources,
-) -> Result<Files, Obstacle> {
-    let mut files = Files::new();
+    sources: &PodSources,
+) -> Result<VolumeFiles, WaitingReason> {
+    let mut files = VolumeFiles::new();
     for item in items.unwrap_or_default() {
-        let of_pod = item.field_ref.as_ref();
-        let value = of_pod.and_then(|from| field::of_pod(&sources.pod, &from.field_path));
+        let pod_field = item.field_ref.as_ref();
+        let value =
+            pod_field.and_then(|from| downward_api::pod_field(&sources.pod, &from.field_path));
         let of_container = item.resource_field_ref.as_ref().and_then(|from| {
             let containers = &sources.pod.spec.as_ref()?.containers;
             let named = |name: &str| containers.iter().find(|one| one.name == name);
-            field::of_resources(named(from.container_name.as_deref()?)?, from)
+            downward_api::resource_field(named(from.container_name.as_deref()?)?, from)
         });
         let value = value.or(of_container);
         let value =
             value.ok_or_else(|| failed(format!("{}: the pod has no such field", item.path)))?;
-        let text = Text {
+        let text = VolumeFile {
             bytes: value.into_bytes(),
-            mode: item.mode.or(mode).unwrap_or(READABLE).unsigned_abs(),
+            mode: item.mode.or(mode).unwrap_or(DEFAULT_MODE).unsigned_abs(),
         };
         files.insert(inside(&item.path)?, text);
     }
     Ok(files)
 }
 
-/// A path that stays in its volume.
-fn inside(path: &str) -> Result<PathBuf, Obstacle> {
+/// Checks that a path stays inside its volume.
+fn inside(path: &str) -> Result<PathBuf, WaitingReason> {
     let stays = |part: Component<'_>| matches!(part, Component::Normal(_));
     if Path::new(path).components().all(stays) && !path.is_empty() {
         return Ok(path.into());
     }
-    Err(failed(format!("{path} does not lie in the volume")))
+    Err(failed(format!("{path} is outside of the volume")))
 }
 
-fn refers_to(key: &str) -> Obstacle {
+fn refers_to(key: &str) -> WaitingReason {
     failed(format!("references non-existent config key: {key}"))
 }
 
-fn failed(message: String) -> Obstacle {
-    Obstacle {
+fn failed(message: String) -> WaitingReason {
+    WaitingReason {
         reason: "FailedMount",
         message,
     }

@@ -1,4 +1,4 @@
-//! Writes the files of a volume so that they change all at once.
+//! Writes the files of a volume atomically.
 
 use std::{
     collections::BTreeSet,
@@ -10,27 +10,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Files;
+use super::VolumeFiles;
 use crate::folder as folders;
 
-/// The link to the folder that counts.
-const NOW: &str = "..data";
-/// The link that takes its place.
-const NEXT: &str = "..data_next";
+/// The link to the current folder.
+const CURRENT_LINK: &str = "..data";
+/// The link that replaces it.
+const NEXT_LINK: &str = "..data_next";
 
-/// Makes the files of `folder` these, and says whether that changed anything.
+/// Replaces the files of `folder`, and returns whether anything changed.
 ///
-/// A crash at any point leaves the old files or the new ones in view; what it leaves lying about is
-/// cleared by the next call.
-pub fn write(folder: &Path, files: &Files) -> io::Result<bool> {
+/// A crash at any point leaves the old files or the new ones visible; leftovers are removed by the
+/// next call.
+pub fn write(folder: &Path, files: &VolumeFiles) -> io::Result<bool> {
     fs::create_dir_all(folder)?;
     let state = OsString::from(state(files));
-    let now = folder.join(NOW);
+    let now = folder.join(CURRENT_LINK);
     let before = fs::read_link(&now).ok().map(PathBuf::into_os_string);
     let changes = before.as_ref() != Some(&state);
     if changes {
         fill(&folder.join(&state), files)?;
-        let next = folder.join(NEXT);
+        let next = folder.join(NEXT_LINK);
         let _ = fs::remove_file(&next);
         symlink(&state, &next)?;
         fs::rename(&next, &now)?;
@@ -40,8 +40,8 @@ pub fn write(folder: &Path, files: &Files) -> io::Result<bool> {
     Ok(changes)
 }
 
-/// A name for these files with this content.
-fn state(files: &Files) -> String {
+/// A name derived from these files and their content.
+fn state(files: &VolumeFiles) -> String {
     let mut hasher = DefaultHasher::new();
     for (path, text) in files {
         (path, &text.bytes, text.mode).hash(&mut hasher);
@@ -49,8 +49,8 @@ fn state(files: &Files) -> String {
     format!("..{:016x}", hasher.finish())
 }
 
-fn fill(folder: &Path, files: &Files) -> io::Result<()> {
-    // What is there may be half of it.
+fn fill(folder: &Path, files: &VolumeFiles) -> io::Result<()> {
+    // An existing folder may be incomplete.
     folders::remove(folder)?;
     fs::create_dir_all(folder)?;
     for (path, text) in files {
@@ -58,14 +58,14 @@ fn fill(folder: &Path, files: &Files) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        put_private(&path, &text.bytes)?;
+        write_private(&path, &text.bytes)?;
         fs::set_permissions(&path, Permissions::from_mode(text.mode))?;
     }
     Ok(())
 }
 
-/// Nobody else reads it at any time, whatever may be read of it in the end.
-fn put_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Creates a file that no other user can read until its final mode is set.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)
@@ -75,8 +75,8 @@ fn put_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// A folder that only its owner can look into.
-pub(in crate::node) fn folder_of_ones_own(folder: &Path) -> io::Result<()> {
+/// Creates a folder that only its owner can read.
+pub(in crate::node) fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -84,9 +84,9 @@ pub(in crate::node) fn folder_of_ones_own(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-/// Makes `text` the content of the file at `path`, if it is not. The file stays the same one, as
-/// containers hold on to it, and is never seen empty.
-pub(in crate::node) fn put_text(path: &Path, text: &str) -> io::Result<()> {
+/// Writes `text` to the file at `path`, if it differs. The inode stays the same, because it is
+/// bind-mounted into containers, and the file is never empty.
+pub(in crate::node) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     if fs::read(path).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(());
     }
@@ -100,12 +100,12 @@ pub(in crate::node) fn put_text(path: &Path, text: &str) -> io::Result<()> {
     file.set_len(text.len() as u64)
 }
 
-/// A link for each name at the top, through the one that turns.
-fn show(folder: &Path, files: &Files) -> io::Result<BTreeSet<OsString>> {
+/// Creates a link for each top-level name, through the link to the current folder.
+fn show(folder: &Path, files: &VolumeFiles) -> io::Result<BTreeSet<OsString>> {
     let first = |path: &Path| path.iter().next().map(OsStr::to_owned);
     let names: BTreeSet<_> = files.keys().filter_map(|path| first(path)).collect();
     for name in &names {
-        let (link, target) = (folder.join(name), Path::new(NOW).join(name));
+        let (link, target) = (folder.join(name), Path::new(CURRENT_LINK).join(name));
         if fs::read_link(&link).ok().as_ref() != Some(&target) {
             symlink(target, link)?;
         }
@@ -113,15 +113,15 @@ fn show(folder: &Path, files: &Files) -> io::Result<BTreeSet<OsString>> {
     Ok(names)
 }
 
-/// Removes what belongs to no file and to no state that counts.
+/// Removes entries that are neither files of the volume nor the current folder.
 fn clear(folder: &Path, state: &OsStr, names: &BTreeSet<OsString>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let (name, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
-        if name == NOW || name == state || names.contains(&name) {
+        if name == CURRENT_LINK || name == state || names.contains(&name) {
             continue;
         }
         if fs::symlink_metadata(&path)?.is_dir() {
-            fs::remove_dir_all(path)?;
+            folders::remove(&path)?;
         } else {
             fs::remove_file(path)?;
         }

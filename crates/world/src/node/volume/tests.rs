@@ -3,16 +3,16 @@ use std::{fs, path::Path, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::node::source::Sources;
+use crate::node::sources::PodSources;
 
-fn sources() -> Sources {
+fn sources() -> PodSources {
     let pod = json!({
         "metadata": {"name": "p", "namespace": "shop", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "250m"}}}]},
     });
     let map = json!({"data": {"a": "1", "b": "2"}, "binaryData": {"c": "AAE="}});
     let secret = json!({"data": {"key": "aGlkZGVu"}});
-    Sources {
+    PodSources {
         pod: serde_json::from_value(pod).unwrap(),
         config_maps: [("m".to_owned(), serde_json::from_value(map).unwrap())].into(),
         secrets: [("s".to_owned(), serde_json::from_value(secret).unwrap())].into(),
@@ -21,16 +21,16 @@ fn sources() -> Sources {
     }
 }
 
-fn of(volume: Value) -> Result<Content, String> {
+fn of(volume: Value) -> Result<VolumeContent, String> {
     let mut volume = volume;
     volume["name"] = "v".into();
     let volume = serde_json::from_value(volume).unwrap();
-    content(&volume, &sources()).map_err(|obstacle| obstacle.message)
+    content(&volume, &sources()).map_err(|wait_reason| wait_reason.message)
 }
 
 /// Path, content and mode of each file.
 fn files(volume: Value) -> Vec<(String, String, u32)> {
-    let Ok(Content::Files(files)) = of(volume) else {
+    let Ok(VolumeContent::Files(files)) = of(volume) else {
         panic!("no files");
     };
     let shown = files.into_iter().map(|(path, text)| {
@@ -79,18 +79,21 @@ fn volumes_have_what_their_sources_have() {
 
 #[test]
 fn other_volumes_are_folders() {
-    assert_eq!(of(json!({"emptyDir": {}})), Ok(Content::Empty));
-    let machine = |path: &str, wanted| Ok(Content::Machine(path.into(), wanted));
+    assert_eq!(of(json!({"emptyDir": {}})), Ok(VolumeContent::Empty));
+    let machine = |path: &str, wanted| Ok(VolumeContent::Machine(path.into(), wanted));
     let host = json!({"hostPath": {"path": "/srv"}});
-    assert_eq!(of(host), machine("/srv", Wanted::Anything));
+    assert_eq!(of(host), machine("/srv", HostPathType::Anything));
     let host = json!({"hostPath": {"path": "/srv", "type": "File"}});
-    assert_eq!(of(host), machine("/srv", Wanted::File));
+    assert_eq!(of(host), machine("/srv", HostPathType::File));
     let claim = json!({"persistentVolumeClaim": {"claimName": "data"}});
-    assert_eq!(of(claim), machine("/volumes/data", Wanted::FolderOrNew));
+    assert_eq!(
+        of(claim),
+        machine("/volumes/data", HostPathType::DirectoryOrCreate)
+    );
 }
 
 #[test]
-fn what_cannot_be_mounted_is_named() {
+fn an_unavailable_volume_is_reported() {
     for (volume, message) in [
         (
             json!({"configMap": {"name": "gone"}}),
@@ -102,7 +105,7 @@ fn what_cannot_be_mounted_is_named() {
         ),
         (
             json!({"configMap": {"name": "m", "items": [{"key": "a", "path": "../a"}]}}),
-            "../a does not lie in the volume",
+            "../a is outside of the volume",
         ),
         (
             json!({"persistentVolumeClaim": {"claimName": "other"}}),
@@ -110,7 +113,7 @@ fn what_cannot_be_mounted_is_named() {
         ),
         (
             json!({"nfs": {"server": "s", "path": "/"}}),
-            "volume \"v\" is of a kind that this node does not have",
+            "volume \"v\" has a type that this node does not support",
         ),
     ] {
         assert_eq!(of(volume), Err(message.to_owned()));
@@ -121,8 +124,8 @@ fn what_cannot_be_mounted_is_named() {
     );
 }
 
-fn texts(files: &[(&str, &str)]) -> Files {
-    let text = |content: &str| Text {
+fn texts(files: &[(&str, &str)]) -> VolumeFiles {
+    let text = |content: &str| VolumeFile {
         bytes: content.into(),
         mode: 0o644,
     };
@@ -132,7 +135,7 @@ fn texts(files: &[(&str, &str)]) -> Files {
         .collect()
 }
 
-fn seen(folder: &Path, path: &str) -> Option<String> {
+fn content_of(folder: &Path, path: &str) -> Option<String> {
     fs::read_to_string(folder.join(path)).ok()
 }
 
@@ -141,19 +144,19 @@ fn files_change_all_at_once_and_only_when_they_differ() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     assert!(write(folder, &texts(&[("a", "1"), ("deep/b", "2")])).unwrap());
-    assert_eq!(seen(folder, "deep/b").as_deref(), Some("2"));
+    assert_eq!(content_of(folder, "deep/b").as_deref(), Some("2"));
     assert!(!write(folder, &texts(&[("a", "1"), ("deep/b", "2")])).unwrap());
 
-    // A process that opened the folder through the link goes on with the old files.
+    // A process that opened the folder through the link keeps the old files.
     let before = folder.join(fs::read_link(folder.join("..data")).unwrap());
     assert!(write(folder, &texts(&[("a", "3"), ("c", "4")])).unwrap());
-    assert_eq!(seen(folder, "a").as_deref(), Some("3"));
-    assert_eq!(seen(folder, "deep/b"), None, "gone with its link");
-    assert!(!before.exists(), "nothing is left lying about");
+    assert_eq!(content_of(folder, "a").as_deref(), Some("3"));
+    assert_eq!(content_of(folder, "deep/b"), None, "gone with its link");
+    assert!(!before.exists(), "no leftovers");
 }
 
 #[test]
-fn what_a_crash_left_is_mended() {
+fn leftovers_of_a_crash_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let files = texts(&[("a", "1")]);
@@ -161,30 +164,30 @@ fn what_a_crash_left_is_mended() {
     fs::write(folder.join("..data_next"), "").unwrap();
     fs::create_dir(folder.join("..half")).unwrap();
     assert!(write(folder, &texts(&[("a", "2")])).unwrap());
-    assert_eq!(seen(folder, "a").as_deref(), Some("2"));
+    assert_eq!(content_of(folder, "a").as_deref(), Some("2"));
     let left = fs::read_dir(folder).unwrap().count();
     assert_eq!(left, 3, "the files, the link to them, and the link to it");
 }
 
 #[test]
-fn what_the_machine_has_must_be_of_the_kind_that_is_wanted() {
+fn a_path_of_the_machine_must_have_the_required_type() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("file"), "kept").unwrap();
     for (name, wanted, fits) in [
-        ("file", Wanted::Anything, true),
-        ("file", Wanted::File, true),
-        ("file", Wanted::FileOrNew, true),
-        ("file", Wanted::FolderOrNew, false),
-        ("file", Wanted::Socket, false),
-        ("a", Wanted::Folder, false),
-        ("b", Wanted::File, false),
-        ("c/d", Wanted::FolderOrNew, true),
-        ("c/d", Wanted::Folder, true),
-        ("e", Wanted::FileOrNew, true),
-        ("f", Wanted::Anything, true),
+        ("file", HostPathType::Anything, true),
+        ("file", HostPathType::File, true),
+        ("file", HostPathType::FileOrCreate, true),
+        ("file", HostPathType::DirectoryOrCreate, false),
+        ("file", HostPathType::Socket, false),
+        ("a", HostPathType::Directory, false),
+        ("b", HostPathType::File, false),
+        ("c/d", HostPathType::DirectoryOrCreate, true),
+        ("c/d", HostPathType::Directory, true),
+        ("e", HostPathType::FileOrCreate, true),
+        ("f", HostPathType::Anything, true),
     ] {
-        let provided = provide(&at(name), wanted);
+        let provided = ensure_host_path(&at(name), wanted);
         assert_eq!(provided.is_ok(), fits, "{name} {wanted:?} {provided:?}");
     }
     assert_eq!(fs::read_to_string(at("file")).unwrap(), "kept");
@@ -196,12 +199,12 @@ fn what_the_machine_has_must_be_of_the_kind_that_is_wanted() {
 fn a_text_is_changed_in_place_and_only_if_it_differs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hosts");
-    put_text(&path, "a longer text\n").unwrap();
+    write_text(&path, "a longer text\n").unwrap();
     let (then, file) = (SystemTime::UNIX_EPOCH, fs::File::open(&path).unwrap());
     file.set_modified(then).unwrap();
-    put_text(&path, "a longer text\n").unwrap();
+    write_text(&path, "a longer text\n").unwrap();
     assert_eq!(file.metadata().unwrap().modified().unwrap(), then);
-    put_text(&path, "short\n").unwrap();
-    let held = std::io::read_to_string(&file).unwrap();
-    assert_eq!(held, "short\n", "whoever holds the file sees it");
+    write_text(&path, "short\n").unwrap();
+    let read = std::io::read_to_string(&file).unwrap();
+    assert_eq!(read, "short\n", "an open file shows the new text");
 }

@@ -1,17 +1,17 @@
-//! Who comes and goes when.
+//! Tests of the order of creates and deletes.
 
 use super::*;
 use crate::workload::owned_by;
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_has_a_number_and_what_belongs_to_it() {
-    let stage = stage().await;
-    stage.create::<StatefulSet>(set(2)).await;
-    stage.pass(MINUTE).await;
-    let db = stage.get::<StatefulSet>("db").await;
-    let pods = pods(&stage).await;
+async fn a_pod_has_the_identity_of_its_ordinal() {
+    let cluster = cluster().await;
+    cluster.create::<StatefulSet>(set(2)).await;
+    cluster.advance(MINUTE).await;
+    let db = cluster.get::<StatefulSet>("db").await;
+    let pods = pods(&cluster).await;
     assert_eq!(names(&pods), ["db-0", "db-1"]);
-    let revision = revisions(&stage).await.remove(0);
+    let revision = revisions(&cluster).await.remove(0);
     let pod = &pods[1];
     assert_eq!(pod.owner_references(), [owned_by(&db).unwrap()]);
     assert_eq!(pod.metadata.generate_name.as_deref(), Some("db-"));
@@ -46,108 +46,111 @@ async fn a_pod_has_a_number_and_what_belongs_to_it() {
         "Create Pod db-0 in StatefulSet db successful",
         "Create Pod db-1 in StatefulSet db successful",
     ];
-    assert_eq!(messages(&stage).await, expected);
+    assert_eq!(messages(&cluster).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_waits_for_the_one_before_it() {
-    let stage = stage().await;
+async fn each_pod_waits_for_the_one_before_it() {
+    let cluster = cluster().await;
     let mut slow = set(3);
-    slow["spec"]["template"]["metadata"]["labels"]["fate"] = "slow".into();
-    stage.create::<StatefulSet>(slow).await;
+    slow["spec"]["template"]["metadata"]["labels"]["behavior"] = "slow".into();
+    cluster.create::<StatefulSet>(slow).await;
     let half = Duration::from_secs(30);
     for count in 1..=3 {
-        stage.pass(half).await;
-        assert_eq!(pods(&stage).await.len(), count);
-        stage.pass(half).await;
+        cluster.advance(half).await;
+        assert_eq!(pods(&cluster).await.len(), count);
+        cluster.advance(half).await;
     }
     let fewer = json!({"spec": {"replicas": 0}});
-    stage.patch::<StatefulSet>("db", fewer).await;
-    stage.pass(MINUTE).await;
-    assert!(pods(&stage).await.is_empty());
+    cluster.patch::<StatefulSet>("db", fewer).await;
+    cluster.advance(MINUTE).await;
+    assert!(pods(&cluster).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn availability_counts_and_not_readiness() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     let mut careful = set(2);
     careful["spec"]["minReadySeconds"] = 300.into();
-    stage.create::<StatefulSet>(careful).await;
-    stage.pass(4 * MINUTE).await;
-    assert_eq!(pods(&stage).await.len(), 1);
-    assert_eq!(status(&stage).await.ready_replicas, Some(1));
-    assert_eq!(status(&stage).await.available_replicas, Some(0));
-    stage.pass(2 * MINUTE).await;
-    assert_eq!(pods(&stage).await.len(), 2);
-    stage.pass(6 * MINUTE).await;
-    assert_eq!(status(&stage).await.available_replicas, Some(2));
+    cluster.create::<StatefulSet>(careful).await;
+    cluster.advance(4 * MINUTE).await;
+    assert_eq!(pods(&cluster).await.len(), 1);
+    assert_eq!(status(&cluster).await.ready_replicas, Some(1));
+    assert_eq!(status(&cluster).await.available_replicas, Some(0));
+    cluster.advance(2 * MINUTE).await;
+    assert_eq!(pods(&cluster).await.len(), 2);
+    cluster.advance(6 * MINUTE).await;
+    assert_eq!(status(&cluster).await.available_replicas, Some(2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_parallel_nobody_waits() {
-    let stage = stage().await;
+async fn in_parallel_no_pod_waits() {
+    let cluster = cluster().await;
     let mut parallel = set(4);
     parallel["spec"]["podManagementPolicy"] = "Parallel".into();
-    parallel["spec"]["template"]["metadata"]["labels"]["fate"] = "bad".into();
+    parallel["spec"]["template"]["metadata"]["labels"]["behavior"] = "bad".into();
     parallel["spec"]["ordinals"] = json!({"start": 5});
-    stage.create::<StatefulSet>(parallel).await;
-    stage.pass(Duration::from_secs(1)).await;
-    assert_eq!(names(&pods(&stage).await), ["db-5", "db-6", "db-7", "db-8"]);
+    cluster.create::<StatefulSet>(parallel).await;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(
+        names(&pods(&cluster).await),
+        ["db-5", "db-6", "db-7", "db-8"]
+    );
     let fewer = json!({"spec": {"replicas": 1}});
-    stage.patch::<StatefulSet>("db", fewer).await;
-    stage.pass(Duration::from_secs(1)).await;
-    assert_eq!(names(&pods(&stage).await), ["db-5"]);
+    cluster.patch::<StatefulSet>("db", fewer).await;
+    cluster.advance(Duration::from_secs(1)).await;
+    assert_eq!(names(&pods(&cluster).await), ["db-5"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_failed_is_made_anew() {
-    let stage = stage().await;
+async fn a_failed_pod_is_created_again() {
+    let cluster = cluster().await;
     let mut short = set(1);
-    short["spec"]["template"]["metadata"]["labels"]["fate"] = "short".into();
-    stage.create::<StatefulSet>(short).await;
-    stage.pass(MINUTE).await;
-    let before = pods(&stage).await.remove(0);
-    stage.pass(6 * MINUTE).await;
-    let after = pods(&stage).await.remove(0);
+    short["spec"]["template"]["metadata"]["labels"]["behavior"] = "short".into();
+    cluster.create::<StatefulSet>(short).await;
+    cluster.advance(MINUTE).await;
+    let before = pods(&cluster).await.remove(0);
+    cluster.advance(6 * MINUTE).await;
+    let after = pods(&cluster).await.remove(0);
     assert_eq!(before.name_any(), after.name_any());
     assert_ne!(before.uid(), after.uid());
     assert!(is_ready(&after));
-    let told = messages(&stage).await;
+    let messages = messages(&cluster).await;
     let expected = "Delete Pod db-0 in StatefulSet db successful";
-    assert!(told.iter().any(|it| it == expected), "{told:?}");
+    assert!(messages.iter().any(|it| it == expected), "{messages:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_with_its_names_are_adopted() {
-    let stage = stage().await;
+    let cluster = cluster().await;
     for name in ["db-0", "db-x"] {
         let stray = json!({
             "metadata": {"name": name, "labels": {"app": "db"}},
             "spec": {"containers": [{"name": "main", "image": "app:1"}]},
         });
-        stage.create::<Pod>(stray).await;
+        cluster.create::<Pod>(stray).await;
     }
-    stage.create::<StatefulSet>(set(1)).await;
-    stage.pass(MINUTE).await;
-    let adopted = stage.get::<Pod>("db-0").await;
+    cluster.create::<StatefulSet>(set(1)).await;
+    cluster.advance(MINUTE).await;
+    let adopted = cluster.get::<Pod>("db-0").await;
     assert_eq!(adopted.owner_references().len(), 1);
     assert_eq!(
         adopted.labels()["statefulset.kubernetes.io/pod-name"],
         "db-0"
     );
-    let other = stage.get::<Pod>("db-x").await;
+    let other = cluster.get::<Pod>("db-x").await;
     assert!(other.owner_references().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_when_nothing_happens() {
-    let stage = stage().await;
-    stage.create::<StatefulSet>(set(2)).await;
-    stage.pass(MINUTE).await;
-    let before = stage.get::<StatefulSet>("db").await.resource_version();
-    stage.pass(120 * MINUTE).await;
+    let cluster = cluster().await;
+    cluster.create::<StatefulSet>(set(2)).await;
+    cluster.advance(MINUTE).await;
+    let before = cluster.get::<StatefulSet>("db").await.resource_version();
+    cluster.advance(120 * MINUTE).await;
     assert_eq!(
-        stage.get::<StatefulSet>("db").await.resource_version(),
+        cluster.get::<StatefulSet>("db").await.resource_version(),
         before
     );
 }

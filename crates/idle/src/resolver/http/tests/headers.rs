@@ -6,27 +6,27 @@ use neap_kit::key::Key;
 use crate::{
     api::Protocol,
     resolver::{
-        http::{Probes, headers},
-        routes::{Defaults, Port, Route, Service},
+        http::{ProbeRules, headers},
+        routes::{Route, RouteDefaults, RoutedPort, RoutedService},
     },
 };
 
 fn route() -> Route {
-    let port = Port {
+    let port = RoutedPort {
         number: 80,
         resolver_port: 20000,
         protocol: Protocol::Http,
         ignore_empty: false,
     };
-    let service = Service {
+    let service = RoutedService {
         key: Key::new("shop", "cart"),
         ports: vec![port.clone()],
         deadline: Duration::from_secs(1),
-        limits: Defaults::default().limits,
-        probes: Arc::new(Probes::default()),
+        limits: RouteDefaults::default().limits,
+        probes: Arc::new(ProbeRules::default()),
         waiting_page: false,
         out_of_path: false,
-        unclaimed: false,
+        unreconciled: false,
     };
     Route {
         service: Arc::new(service),
@@ -41,8 +41,8 @@ fn sent(version: Version, uri: &str, headers: &[(&str, &str)]) -> Parts {
     }
     let (mut head, ()) = request.body(()).unwrap().into_parts();
     let source: IpAddr = "::ffff:10.1.2.3".parse().unwrap();
-    let wanted = headers::wanted(head.version, &head.headers);
-    headers::towards_pod(&mut head, source, &route(), wanted.as_ref());
+    let wanted = headers::requested_upgrade(head.version, &head.headers);
+    headers::prepare_request(&mut head, source, &route(), wanted.as_ref());
     head
 }
 
@@ -56,7 +56,7 @@ fn shown(headers: &HeaderMap) -> Vec<String> {
 }
 
 #[test]
-fn what_is_for_one_hop_goes_no_further() {
+fn hop_by_hop_headers_are_not_forwarded() {
     let head = sent(
         Version::HTTP_11,
         "http://shop.example.com/a?b",
@@ -86,23 +86,23 @@ fn what_is_for_one_hop_goes_no_further() {
 }
 
 #[test]
-fn a_wish_to_speak_something_else_is_passed_on() {
-    let asked = [
+fn an_upgrade_request_is_forwarded() {
+    let upgrade = [
         ("host", "a"),
         ("connection", "Upgrade"),
         ("upgrade", "websocket"),
     ];
-    let head = sent(Version::HTTP_11, "/", &asked);
+    let head = sent(Version::HTTP_11, "/", &upgrade);
     assert_eq!(head.headers["connection"], "upgrade");
     assert_eq!(head.headers["upgrade"], "websocket");
-    let head = sent(Version::HTTP_2, "http://a/", &asked);
+    let head = sent(Version::HTTP_2, "http://a/", &upgrade);
     assert!(!head.headers.contains_key("upgrade"));
-    let head = sent(Version::HTTP_11, "/", &asked[..2]);
+    let head = sent(Version::HTTP_11, "/", &upgrade[..2]);
     assert!(!head.headers.contains_key("connection"));
 }
 
 #[test]
-fn an_old_client_that_names_nobody_means_the_service() {
+fn a_client_without_a_host_header_requests_the_service() {
     let head = sent(Version::HTTP_10, "/", &[]);
     assert_eq!(head.headers["host"], "cart.shop");
     assert_eq!(head.version, Version::HTTP_11);
@@ -113,7 +113,7 @@ fn an_old_client_that_names_nobody_means_the_service() {
 }
 
 #[test]
-fn the_trace_of_a_client_goes_on_unchanged() {
+fn the_trace_headers_of_a_client_are_forwarded_unchanged() {
     let parent = (
         "traceparent",
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",

@@ -1,4 +1,4 @@
-//! Whether what is asked for lies within the ranges of the namespace.
+//! Whether requests and limits lie within the namespace's LimitRanges.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(super) fn of<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'
     limits.filter(move |limit| limit["type"] == kind)
 }
 
-/// What is wrong with a new pod, or with a claim, in the order of the ranges.
+/// The violations of a new pod, or of a claim, in the order of the ranges.
 pub fn complaints(plural: &str, object: &Value, ranges: &[Value]) -> Vec<String> {
     let mut told = Vec::new();
     for range in ranges {
@@ -27,7 +27,7 @@ pub fn complaints(plural: &str, object: &Value, ranges: &[Value]) -> Vec<String>
                         let containers = object["spec"][list].as_array().into_iter().flatten();
                         for container in containers {
                             let resources = &container["resources"];
-                            let asked = Asked {
+                            let asked = Requirements {
                                 requests: amounts(&resources["requests"]),
                                 limits: amounts(&resources["limits"]),
                             };
@@ -36,7 +36,7 @@ pub fn complaints(plural: &str, object: &Value, ranges: &[Value]) -> Vec<String>
                     }
                 }
                 ("pods", kind @ "Pod") => {
-                    let asked = Asked {
+                    let asked = Requirements {
                         requests: pod_requirements(&object["spec"], "requests"),
                         limits: pod_requirements(&object["spec"], "limits"),
                     };
@@ -84,12 +84,12 @@ fn claim_complaint(
     wrong.then(|| format!("{begin}, but request is {asked}"))
 }
 
-struct Asked {
+struct Requirements {
     requests: Amounts,
     limits: Amounts,
 }
 
-impl Asked {
+impl Requirements {
     fn judge(&self, kind: &str, limit: &Value, told: &mut Vec<String>) {
         for (name, bound) in bounds(limit, "min") {
             told.extend(self.too_little(kind, name, bound));
@@ -128,7 +128,7 @@ impl Asked {
         }
     }
 
-    /// A ratio is told with six digits and compared as others compare it, so floats will do.
+    /// A ratio is shown with six digits and compared as floats, as kube-apiserver does.
     fn too_steep(&self, kind: &str, name: &str, bound: Quantity) -> Option<String> {
         let begin = format!("{name} max limit to request ratio per {kind} is {bound}, but");
         let given = |amounts: &Amounts| {
@@ -143,7 +143,7 @@ impl Asked {
         let Some(limit) = given(&self.limits) else {
             return Some(format!("{begin} no limit is specified or limit is 0"));
         };
-        // Thousandths would not do for large amounts, nor whole units for small ones.
+        // Thousandths overflow for large amounts, and whole units are too coarse for small ones.
         let number = |amount: Quantity| match amount.milli_value() {
             i64::MAX => amount.value() as f64 * 1000.0,
             milli => milli as f64,

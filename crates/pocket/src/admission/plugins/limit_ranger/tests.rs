@@ -59,7 +59,7 @@ fn pods_outside_of_their_bounds_are_told_how() {
     let container = json!([{"type": "Container", "min": {"cpu": "100m"}, "max": {"cpu": "1", "memory": "1Gi"}, "maxLimitRequestRatio": {"cpu": "4"}}]);
     let whole = json!([{"type": "Pod", "min": {"cpu": "200m"}, "max": {"cpu": "1", "memory": "1Gi"}, "maxLimitRequestRatio": {"cpu": "2"}}]);
     let both = |limits: Value| json!({"limits": limits, "requests": limits});
-    for (limits, resources, told) in [
+    for (limits, resources, refusals) in [
         (
             &container,
             json!({"requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"cpu": "60m", "memory": "1Gi"}}),
@@ -106,7 +106,7 @@ fn pods_outside_of_their_bounds_are_told_how() {
         ),
     ] {
         let found = complaints("pods", &pod(resources.clone()), &range(limits.clone()));
-        assert_eq!(found, told, "{resources}");
+        assert_eq!(found, refusals, "{resources}");
     }
 }
 
@@ -116,14 +116,14 @@ fn claims_have_bounds_too() {
         json!([{"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}]),
     );
     let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
-    let told = |size: &str| complaints("persistentvolumeclaims", &claim(size), &ranges);
+    let refusals = |size: &str| complaints("persistentvolumeclaims", &claim(size), &ranges);
     assert_eq!(
-        told("500Mi"),
+        refusals("500Mi"),
         ["minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 500Mi"]
     );
     assert_eq!(
-        told("3Gi"),
+        refusals("3Gi"),
         ["maximum storage usage per PersistentVolumeClaim is 2Gi, but request is 3Gi"]
     );
-    assert_eq!(told("1Gi"), [""; 0]);
+    assert_eq!(refusals("1Gi"), [""; 0]);
 }

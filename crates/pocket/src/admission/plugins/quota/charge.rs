@@ -1,8 +1,8 @@
-//! What one object counts for.
+//! What one object counts for in a quota.
 
 use serde_json::Value;
 
-use super::Counted;
+use super::CountedResource;
 use crate::{
     admission::plugins::{
         Amounts, pod_requirements,
@@ -11,8 +11,8 @@ use crate::{
     quantity::{Format, Quantity},
 };
 
-/// What an object uses of everything a quota may limit.
-pub fn charge(resource: Counted<'_>, object: &Value) -> Amounts {
+/// What an object uses of every resource a quota may limit.
+pub fn charge(resource: CountedResource<'_>, object: &Value) -> Amounts {
     let mut used = Amounts::new();
     let count = |used: &mut Amounts, entry: String, times: usize| {
         let times = i64::try_from(times).unwrap_or(i64::MAX);
@@ -45,7 +45,7 @@ pub fn charge(resource: Counted<'_>, object: &Value) -> Amounts {
             );
         }
         "persistentvolumeclaims" => charge_claim(&mut used, &object["spec"]),
-        // A pod that has ended uses nothing but its name.
+        // A finished pod uses nothing but its name.
         "pods"
             if !matches!(
                 object["status"]["phase"].as_str(),

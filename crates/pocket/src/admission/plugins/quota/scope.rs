@@ -1,18 +1,18 @@
-//! Which objects a quota is about.
+//! Quota scopes: which objects a quota counts.
 
 use serde_json::Value;
 
-use super::Counted;
+use super::CountedResource;
 use crate::kinds::pod;
 
-/// Whether a quota counts this object. A quota with scopes counts pods alone.
-pub fn covers(quota: &Value, resource: Counted<'_>, object: &Value) -> bool {
+/// Whether a quota counts this object. A quota with scopes counts only pods.
+pub fn covers(quota: &Value, resource: CountedResource<'_>, object: &Value) -> bool {
     let spec = &quota["spec"];
     let scopes = spec["scopes"].as_array().into_iter().flatten();
     let selected = spec["scopeSelector"]["matchExpressions"].as_array();
     let selected = selected.into_iter().flatten();
     let is_pod = resource
-        == Counted {
+        == CountedResource {
             group: "",
             plural: "pods",
         };
@@ -60,7 +60,7 @@ fn class_of(spec: &Value) -> &str {
     spec["priorityClassName"].as_str().unwrap_or_default()
 }
 
-/// Whether a pod wants to be near, or far from, pods of other namespaces.
+/// Whether a pod has affinity or anti-affinity to pods of other namespaces.
 fn looks_elsewhere(affinity: &Value) -> bool {
     let terms = |side: &str| {
         let side = &affinity[side];

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-const PODS: Counted<'static> = Counted {
+const PODS: CountedResource<'static> = CountedResource {
     group: "",
     plural: "pods",
 };
@@ -46,14 +46,14 @@ fn what_is_there_is_added_up() {
 fn a_write_beyond_the_quota_is_told_by_how_much() {
     let quota = quota(json!({"pods": "2", "requests.cpu": "1", "limits.memory": "1Gi"}));
     let used = used(&quota, &|_| vec![pod("600m", "512Mi")]);
-    let told = |pod: &Value| exceeded(&quota, &used, &growth(&quota, PODS, pod, None));
-    assert_eq!(told(&pod("100m", "100Mi")), None);
+    let refusals = |pod: &Value| exceeded(&quota, &used, &growth(&quota, PODS, pod, None));
+    assert_eq!(refusals(&pod("100m", "100Mi")), None);
     assert_eq!(
-        told(&pod("600m", "512Mi")).unwrap(),
+        refusals(&pod("600m", "512Mi")).unwrap(),
         "exceeded quota: q, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1"
     );
     assert_eq!(
-        told(&pod("600m", "700Mi")).unwrap(),
+        refusals(&pod("600m", "700Mi")).unwrap(),
         "exceeded quota: q, requested: limits.memory=700Mi,requests.cpu=600m, used: limits.memory=512Mi,requests.cpu=600m, limited: limits.memory=1Gi,requests.cpu=1"
     );
 }
@@ -61,7 +61,7 @@ fn a_write_beyond_the_quota_is_told_by_how_much() {
 #[test]
 fn only_what_grows_is_checked() {
     let quota = quota(json!({"services.nodeports": "0", "services": "0"}));
-    let service = Counted {
+    let service = CountedResource {
         group: "",
         plural: "services",
     };
@@ -112,7 +112,7 @@ fn scopes_narrow_a_quota_to_some_pods() {
     }
     assert!(!covers(
         &of("BestEffort"),
-        Counted {
+        CountedResource {
             group: "",
             plural: "services"
         },

@@ -1,11 +1,11 @@
-//! From one type to another.
+//! Conversions from one type to another.
 
 use jiff::Timestamp;
 
-use super::{super::value::Text, Answer, Fault, Machine, Val};
+use super::{super::value::Text, CallResult, Evaluator, Fault, Val};
 use crate::{crd::validate, environment::rfc3339};
 
-pub(super) fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn global<'a>(machine: &Evaluator<'_>, name: &str, args: &[Val<'a>]) -> CallResult<'a> {
     let [value] = args else { return None };
     Some(match name {
         "dyn" => Ok(value.clone()),
@@ -44,7 +44,7 @@ fn range() -> Fault {
     Fault::Error("integer overflow".into())
 }
 
-fn int<'a>(value: &Val<'a>) -> Answer<'a> {
+fn int<'a>(value: &Val<'a>) -> CallResult<'a> {
     Some(match value {
         Val::Int(_) => Ok(value.clone()),
         Val::Uint(n) => i64::try_from(*n).map(Val::Int).map_err(|_| range()),
@@ -60,7 +60,7 @@ fn int<'a>(value: &Val<'a>) -> Answer<'a> {
     })
 }
 
-fn uint<'a>(value: &Val<'a>) -> Answer<'a> {
+fn uint<'a>(value: &Val<'a>) -> CallResult<'a> {
     Some(match value {
         Val::Uint(_) => Ok(value.clone()),
         Val::Int(n) => u64::try_from(*n).map(Val::Uint).map_err(|_| range()),
@@ -74,7 +74,7 @@ fn uint<'a>(value: &Val<'a>) -> Answer<'a> {
     })
 }
 
-fn double<'a>(value: &Val<'a>) -> Answer<'a> {
+fn double<'a>(value: &Val<'a>) -> CallResult<'a> {
     Some(match value {
         Val::Double(_) => Ok(value.clone()),
         Val::Int(n) => Ok(Val::Double(*n as f64)),
@@ -87,7 +87,7 @@ fn double<'a>(value: &Val<'a>) -> Answer<'a> {
     })
 }
 
-fn boolean<'a>(value: &Val<'a>) -> Answer<'a> {
+fn boolean<'a>(value: &Val<'a>) -> CallResult<'a> {
     Some(match value {
         Val::Bool(_) => Ok(value.clone()),
         Val::Text(text) => match &**text {
@@ -99,7 +99,7 @@ fn boolean<'a>(value: &Val<'a>) -> Answer<'a> {
     })
 }
 
-fn string<'a>(machine: &Machine<'_>, value: &Val<'a>) -> Answer<'a> {
+fn string<'a>(machine: &Evaluator<'_>, value: &Val<'a>) -> CallResult<'a> {
     Some(match value {
         Val::Text(_) => Ok(value.clone()),
         Val::Bytes(bytes) => machine.meter.spend_text(bytes.len()).and_then(|()| {
@@ -111,7 +111,7 @@ fn string<'a>(machine: &Machine<'_>, value: &Val<'a>) -> Answer<'a> {
     })
 }
 
-/// A value that has one plain way to be written.
+/// The text of a value with exactly one plain representation.
 pub(super) fn plain(value: &Val<'_>) -> Option<String> {
     Some(match value {
         Val::Bool(value) => value.to_string(),
@@ -132,7 +132,7 @@ pub(super) fn plain(value: &Val<'_>) -> Option<String> {
     })
 }
 
-fn timestamp<'a>(value: &Val<'a>) -> Answer<'a> {
+fn timestamp<'a>(value: &Val<'a>) -> CallResult<'a> {
     Some(match value {
         Val::Time(_) => Ok(value.clone()),
         Val::Int(seconds) => Timestamp::from_second(*seconds)

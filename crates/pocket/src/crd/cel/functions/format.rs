@@ -1,12 +1,12 @@
 //! `"%d of %s".format([1, "x"])`.
 
 use super::{
-    super::value::{Fields, List},
-    Fault, Machine, Outcome, Val,
+    super::value::{List, MapValue},
+    Evaluation, Evaluator, Fault, Val,
     convert::plain,
 };
 
-pub(super) fn format<'a>(machine: &Machine<'_>, text: &str, values: &List<'a>) -> Outcome<'a> {
+pub(super) fn format<'a>(machine: &Evaluator<'_>, text: &str, values: &List<'a>) -> Evaluation<'a> {
     let mut out = String::new();
     let mut next = 0;
     let mut chars = text.chars();
@@ -28,7 +28,7 @@ pub(super) fn format<'a>(machine: &Machine<'_>, text: &str, values: &List<'a>) -
                 directive = chars.next();
             }
         }
-        // Nobody needs more, and a precision is a demand for memory.
+        // Precision is capped: it is a demand for memory.
         let precision = digits.parse().unwrap_or(6_usize).min(100);
         let value = values
             .get(next)
@@ -42,7 +42,7 @@ pub(super) fn format<'a>(machine: &Machine<'_>, text: &str, values: &List<'a>) -
 }
 
 fn write(
-    machine: &Machine<'_>,
+    machine: &Evaluator<'_>,
     out: &mut String,
     directive: Option<char>,
     precision: usize,
@@ -90,7 +90,7 @@ fn number(value: &Val<'_>) -> Option<f64> {
     }
 }
 
-fn show(machine: &Machine<'_>, out: &mut String, value: &Val<'_>) -> Result<(), Fault> {
+fn show(machine: &Evaluator<'_>, out: &mut String, value: &Val<'_>) -> Result<(), Fault> {
     machine.meter.spend(1)?;
     match value {
         Val::List(list) => {
@@ -113,7 +113,7 @@ fn show(machine: &Machine<'_>, out: &mut String, value: &Val<'_>) -> Result<(), 
     Ok(())
 }
 
-fn show_map(machine: &Machine<'_>, out: &mut String, fields: &Fields<'_>) -> Result<(), Fault> {
+fn show_map(machine: &Evaluator<'_>, out: &mut String, fields: &MapValue<'_>) -> Result<(), Fault> {
     out.push('{');
     for (index, key) in fields.keys().into_iter().enumerate() {
         if index > 0 {

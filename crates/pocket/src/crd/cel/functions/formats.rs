@@ -1,9 +1,9 @@
 //! Named formats: `!format.dns1123Label().validate(self).hasValue()`.
 
-use super::{Answer, Machine, Val};
+use super::{CallResult, Evaluator, Val};
 use crate::crd::validate::has_format;
 
-/// The formats by name, each with what to say of a text that does not have it.
+/// The formats by name, each with the message for a text that does not match.
 const FORMATS: &[(&str, &str)] = &[
     (
         "dns1123Label",
@@ -44,7 +44,7 @@ const FORMATS: &[(&str, &str)] = &[
     ("datetime", "must be a date and time"),
 ];
 
-pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> CallResult<'a> {
     let wanted = name.strip_prefix("format.")?;
     let find = |wanted: &str| {
         let found = FORMATS.iter().find(|(name, _)| *name == wanted);
@@ -60,13 +60,13 @@ pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
     }
 }
 
-/// Nothing when the text has the format, else what is wrong with it.
+/// `none` when the text matches the format, else what is wrong with it.
 pub(super) fn validate<'a>(
-    machine: &Machine<'_>,
+    machine: &Evaluator<'_>,
     name: &str,
     format: &str,
     args: &[Val<'a>],
-) -> Answer<'a> {
+) -> CallResult<'a> {
     let ("validate", [Val::Text(text)]) = (name, args) else {
         return None;
     };
@@ -92,7 +92,7 @@ fn has(format: &str, text: &str) -> bool {
             None => is_name(text),
         },
         "labelValue" => text.is_empty() || is_name(text),
-        // What a name begins with may end where the name would go on.
+        // A prefix may end in a dash, where the name would go on.
         "dns1123LabelPrefix" => has("dns1123Label", text.trim_end_matches('-')),
         "dns1035LabelPrefix" => has("dns1035Label", text.trim_end_matches('-')),
         "dns1123SubdomainPrefix" => is_subdomain(text.trim_end_matches(['-', '.'])),

@@ -1,22 +1,22 @@
-//! Methods of lists, and sets.
+//! Functions on lists, and on lists as sets.
 
 use std::cmp::Ordering;
 
 use super::{
     super::{
         operate::{self, contains, equal, order},
-        term::Operator,
+        term::CelOperator,
         value::List,
     },
-    Answer, Fault, Machine, Outcome, Val,
+    CallResult, Evaluation, Evaluator, Fault, Val,
 };
 
 pub(super) fn method<'a>(
-    machine: &Machine<'_>,
+    machine: &Evaluator<'_>,
     name: &str,
     list: &List<'a>,
     args: &[Val<'a>],
-) -> Answer<'a> {
+) -> CallResult<'a> {
     if name == "size" && args.is_empty() {
         return Some(Ok(Val::Int(list.len() as i64)));
     }
@@ -40,7 +40,7 @@ fn incomparable<T>() -> Result<T, Fault> {
     Fault::error("the elements of the list cannot be compared")
 }
 
-fn is_sorted<'a>(machine: &Machine<'_>, list: &List<'a>) -> Outcome<'a> {
+fn is_sorted<'a>(machine: &Evaluator<'_>, list: &List<'a>) -> Evaluation<'a> {
     let mut before: Option<Val<'_>> = None;
     for item in list.iter() {
         machine.meter.spend_value(&item)?;
@@ -56,18 +56,18 @@ fn is_sorted<'a>(machine: &Machine<'_>, list: &List<'a>) -> Outcome<'a> {
     Ok(Val::Bool(true))
 }
 
-fn sum<'a>(machine: &Machine<'_>, list: &List<'a>) -> Outcome<'a> {
+fn sum<'a>(machine: &Evaluator<'_>, list: &List<'a>) -> Evaluation<'a> {
     let mut items = list.iter();
     let Some(mut total) = items.next() else {
         return Ok(Val::Int(0));
     };
     for item in items {
-        total = operate::binary(Operator::Add, &total, &item, machine.meter)?;
+        total = operate::binary(CelOperator::Add, &total, &item, machine.meter)?;
     }
     Ok(total)
 }
 
-fn extreme<'a>(machine: &Machine<'_>, list: &List<'a>, wanted: Ordering) -> Outcome<'a> {
+fn extreme<'a>(machine: &Evaluator<'_>, list: &List<'a>, wanted: Ordering) -> Evaluation<'a> {
     let mut items = list.iter();
     let Some(mut best) = items.next() else {
         return Fault::error("min and max need a list with elements");
@@ -83,7 +83,12 @@ fn extreme<'a>(machine: &Machine<'_>, list: &List<'a>, wanted: Ordering) -> Outc
     Ok(best)
 }
 
-fn position<'a>(machine: &Machine<'_>, list: &List<'a>, item: &Val<'a>, last: bool) -> Outcome<'a> {
+fn position<'a>(
+    machine: &Evaluator<'_>,
+    list: &List<'a>,
+    item: &Val<'a>,
+    last: bool,
+) -> Evaluation<'a> {
     let mut found = -1;
     for (index, element) in list.iter().enumerate() {
         if equal(&element, item, machine.meter)? {
@@ -96,7 +101,7 @@ fn position<'a>(machine: &Machine<'_>, list: &List<'a>, item: &Val<'a>, last: bo
     Ok(Val::Int(found))
 }
 
-fn join<'a>(machine: &Machine<'_>, list: &List<'a>, between: &str) -> Outcome<'a> {
+fn join<'a>(machine: &Evaluator<'_>, list: &List<'a>, between: &str) -> Evaluation<'a> {
     let mut out = String::new();
     for (index, item) in list.iter().enumerate() {
         let Val::Text(text) = item else {
@@ -111,7 +116,12 @@ fn join<'a>(machine: &Machine<'_>, list: &List<'a>, between: &str) -> Outcome<'a
     Ok(Val::text(out))
 }
 
-pub(super) fn sets<'a>(machine: &Machine<'_>, name: &str, a: &Val<'a>, b: &Val<'a>) -> Answer<'a> {
+pub(super) fn sets<'a>(
+    machine: &Evaluator<'_>,
+    name: &str,
+    a: &Val<'a>,
+    b: &Val<'a>,
+) -> CallResult<'a> {
     let (Val::List(left), Val::List(right)) = (a, b) else {
         return None;
     };

@@ -5,18 +5,18 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 use super::{
     super::{
         net::{Net, parse_ip},
-        quantity::Quantity,
+        quantity::CelQuantity,
         url::Url,
-        value::{Fields, Key},
+        value::{MapKey, MapValue},
     },
-    Answer, Fault, Outcome, Val,
+    CallResult, Evaluation, Fault, Val,
 };
 
-pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> CallResult<'a> {
     let [Val::Text(text)] = args else {
         return None;
     };
-    let made = |value: Option<Val<'a>>, what: &str| -> Outcome<'a> {
+    let made = |value: Option<Val<'a>>, what: &str| -> Evaluation<'a> {
         value.ok_or_else(|| {
             Fault::Error(format!("{what} parse error during conversion from string"))
         })
@@ -32,13 +32,13 @@ pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
         "isCIDR" => Ok(Val::Bool(Net::parse(text).is_some())),
         "url" => made(Url::parse(text).map(|url| Val::Url(url.into())), "URL"),
         "isURL" => Ok(Val::Bool(Url::parse(text).is_some())),
-        "quantity" => made(Quantity::parse(text).map(Val::Quantity), "quantity"),
-        "isQuantity" => Ok(Val::Bool(Quantity::parse(text).is_some())),
+        "quantity" => made(CelQuantity::parse(text).map(Val::Quantity), "quantity"),
+        "isQuantity" => Ok(Val::Bool(CelQuantity::parse(text).is_some())),
         _ => return None,
     })
 }
 
-pub(super) fn method<'a>(name: &str, target: &Val<'a>, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn method<'a>(name: &str, target: &Val<'a>, args: &[Val<'a>]) -> CallResult<'a> {
     match target {
         Val::Ip(address) if args.is_empty() => ip(name, *address).map(Ok),
         Val::Net(net) => network(name, *net, args),
@@ -84,7 +84,7 @@ fn global_unicast(address: IpAddr) -> bool {
         || link_local(address))
 }
 
-fn network<'a>(name: &str, net: Net, args: &[Val<'a>]) -> Answer<'a> {
+fn network<'a>(name: &str, net: Net, args: &[Val<'a>]) -> CallResult<'a> {
     Some(Ok(match (name, args) {
         ("ip", []) => Val::Ip(net.address),
         ("masked", []) => Val::Net(net.masked()),
@@ -116,19 +116,19 @@ fn url_part<'a>(name: &str, url: &Url) -> Option<Val<'a>> {
 }
 
 fn query<'a>(url: &Url) -> Val<'a> {
-    let mut grouped: BTreeMap<Key, Vec<Val<'a>>> = BTreeMap::new();
+    let mut grouped: BTreeMap<MapKey, Vec<Val<'a>>> = BTreeMap::new();
     for (name, value) in &url.query {
-        let key = Key::Text(Arc::from(&**name));
+        let key = MapKey::Text(Arc::from(&**name));
         grouped.entry(key).or_default().push(Val::text(&**value));
     }
     let lists = grouped
         .into_iter()
         .map(|(key, values)| (key, Val::list(values)))
         .collect::<BTreeMap<_, _>>();
-    Val::Map(Fields::Made(lists.into()))
+    Val::Map(MapValue::Made(lists.into()))
 }
 
-fn amount<'a>(name: &str, quantity: Quantity, args: &[Val<'a>]) -> Answer<'a> {
+fn amount<'a>(name: &str, quantity: CelQuantity, args: &[Val<'a>]) -> CallResult<'a> {
     let outcome = match (name, args) {
         ("sign", []) => Val::Int(quantity.sign()),
         ("isInteger", []) => Val::Bool(quantity.as_integer().is_some()),
@@ -139,15 +139,15 @@ fn amount<'a>(name: &str, quantity: Quantity, args: &[Val<'a>]) -> Answer<'a> {
         },
         (name, [Val::Quantity(other)]) => return with(name, quantity, *other),
         (name @ ("add" | "sub"), [Val::Int(n)]) => {
-            return with(name, quantity, Quantity::from_int(*n));
+            return with(name, quantity, CelQuantity::from_int(*n));
         }
         _ => return None,
     };
     Some(Ok(outcome))
 }
 
-fn with<'a>(name: &str, left: Quantity, right: Quantity) -> Answer<'a> {
-    let sum = |value: Option<Quantity>| {
+fn with<'a>(name: &str, left: CelQuantity, right: CelQuantity) -> CallResult<'a> {
+    let sum = |value: Option<CelQuantity>| {
         value
             .map(Val::Quantity)
             .ok_or_else(|| Fault::Error("quantity overflow".into()))

@@ -1,8 +1,8 @@
-//! Which functions there are, and what types they take and give.
+//! The table of functions with their parameter and result types.
 
-use super::super::kind::Kind;
+use super::super::kind::StaticType;
 
-/// What a parameter takes.
+/// The type of a parameter.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Takes {
     Any,
@@ -26,7 +26,7 @@ pub(in super::super) enum Takes {
     Format,
 }
 
-/// What a function gives.
+/// The type of a result.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Gives {
     Dyn,
@@ -49,13 +49,13 @@ pub(in super::super) enum Gives {
     Format,
     OptionalFormat,
     OptionalTexts,
-    /// What the target list or optional holds.
+    /// The type inside the target list or optional.
     Inner,
-    /// The same as the target.
+    /// The type of the target.
     Target,
     /// An optional of the first argument.
     OptionalOf,
-    /// An optional of nothing in particular.
+    /// An optional of any type.
     Optional,
 }
 
@@ -262,63 +262,72 @@ pub(in super::super) const SIGNATURES: &[Signature] = &[
 ];
 
 impl Takes {
-    pub(in super::super) fn accepts(self, kind: &Kind) -> bool {
+    pub(in super::super) fn accepts(self, kind: &StaticType) -> bool {
         match (self, kind) {
             (Self::Any, _)
-            | (_, Kind::Dyn)
-            | (Self::Bool, Kind::Bool)
-            | (Self::Int, Kind::Int)
-            | (Self::Uint, Kind::Uint)
-            | (Self::Double, Kind::Double)
-            | (Self::Text, Kind::Text)
-            | (Self::Bytes, Kind::Bytes)
-            | (Self::Time, Kind::Time)
-            | (Self::Span, Kind::Span)
-            | (Self::List, Kind::List(_))
-            | (Self::Map, Kind::Map(..))
-            | (Self::Optional, Kind::Optional(_))
-            | (Self::Quantity, Kind::Quantity)
-            | (Self::Url, Kind::Url)
-            | (Self::Ip, Kind::Ip)
-            | (Self::Net, Kind::Net)
-            | (Self::Semver, Kind::Semver)
-            | (Self::Format, Kind::Format) => true,
-            (Self::Texts, Kind::List(of)) => of.fits(&Kind::Text),
+            | (_, StaticType::Dyn)
+            | (Self::Bool, StaticType::Bool)
+            | (Self::Int, StaticType::Int)
+            | (Self::Uint, StaticType::Uint)
+            | (Self::Double, StaticType::Double)
+            | (Self::Text, StaticType::Text)
+            | (Self::Bytes, StaticType::Bytes)
+            | (Self::Time, StaticType::Time)
+            | (Self::Span, StaticType::Span)
+            | (Self::List, StaticType::List(_))
+            | (Self::Map, StaticType::Map(..))
+            | (Self::Optional, StaticType::Optional(_))
+            | (Self::Quantity, StaticType::Quantity)
+            | (Self::Url, StaticType::Url)
+            | (Self::Ip, StaticType::Ip)
+            | (Self::Net, StaticType::Net)
+            | (Self::Semver, StaticType::Semver)
+            | (Self::Format, StaticType::Format) => true,
+            (Self::Texts, StaticType::List(of)) => of.fits(&StaticType::Text),
             _ => false,
         }
     }
 }
 
 impl Gives {
-    pub(in super::super) fn kind(self, target: Option<&Kind>, args: &[Kind]) -> Kind {
+    pub(in super::super) fn kind(
+        self,
+        target: Option<&StaticType>,
+        args: &[StaticType],
+    ) -> StaticType {
         match self {
-            Self::Dyn => Kind::Dyn,
-            Self::Bool => Kind::Bool,
-            Self::Int => Kind::Int,
-            Self::Uint => Kind::Uint,
-            Self::Double => Kind::Double,
-            Self::Text => Kind::Text,
-            Self::Bytes => Kind::Bytes,
-            Self::Time => Kind::Time,
-            Self::Span => Kind::Span,
-            Self::Texts => Kind::list(Kind::Text),
-            Self::Query => Kind::Map(Kind::Text.into(), Kind::list(Kind::Text).into()),
-            Self::Quantity => Kind::Quantity,
-            Self::Url => Kind::Url,
-            Self::Ip => Kind::Ip,
-            Self::Net => Kind::Net,
-            Self::Type => Kind::Type,
-            Self::Semver => Kind::Semver,
-            Self::Format => Kind::Format,
-            Self::OptionalFormat => Kind::optional(Kind::Format),
-            Self::OptionalTexts => Kind::optional(Kind::list(Kind::Text)),
+            Self::Dyn => StaticType::Dyn,
+            Self::Bool => StaticType::Bool,
+            Self::Int => StaticType::Int,
+            Self::Uint => StaticType::Uint,
+            Self::Double => StaticType::Double,
+            Self::Text => StaticType::Text,
+            Self::Bytes => StaticType::Bytes,
+            Self::Time => StaticType::Time,
+            Self::Span => StaticType::Span,
+            Self::Texts => StaticType::list(StaticType::Text),
+            Self::Query => StaticType::Map(
+                StaticType::Text.into(),
+                StaticType::list(StaticType::Text).into(),
+            ),
+            Self::Quantity => StaticType::Quantity,
+            Self::Url => StaticType::Url,
+            Self::Ip => StaticType::Ip,
+            Self::Net => StaticType::Net,
+            Self::Type => StaticType::Type,
+            Self::Semver => StaticType::Semver,
+            Self::Format => StaticType::Format,
+            Self::OptionalFormat => StaticType::optional(StaticType::Format),
+            Self::OptionalTexts => StaticType::optional(StaticType::list(StaticType::Text)),
             Self::Inner => match target {
-                Some(Kind::List(of) | Kind::Optional(of)) => (**of).clone(),
-                _ => Kind::Dyn,
+                Some(StaticType::List(of) | StaticType::Optional(of)) => (**of).clone(),
+                _ => StaticType::Dyn,
             },
-            Self::Target => target.cloned().unwrap_or(Kind::Dyn),
-            Self::OptionalOf => Kind::optional(args.first().cloned().unwrap_or(Kind::Dyn)),
-            Self::Optional => Kind::optional(Kind::Dyn),
+            Self::Target => target.cloned().unwrap_or(StaticType::Dyn),
+            Self::OptionalOf => {
+                StaticType::optional(args.first().cloned().unwrap_or(StaticType::Dyn))
+            }
+            Self::Optional => StaticType::optional(StaticType::Dyn),
         }
     }
 }

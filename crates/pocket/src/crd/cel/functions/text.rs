@@ -1,16 +1,16 @@
-//! Methods of strings.
+//! Functions on strings.
 
 use std::borrow::Cow;
 
-use super::{super::value::Text, Answer, Fault, Machine, Val, format};
-use crate::crd::pattern::{Weighed, weighed};
+use super::{super::value::Text, CallResult, Evaluator, Fault, Val, format};
+use crate::crd::pattern::{WeighedPattern, weighed};
 
 pub(super) fn method<'a>(
-    machine: &Machine<'_>,
+    machine: &Evaluator<'_>,
     name: &str,
     text: &Text<'a>,
     args: &[Val<'a>],
-) -> Answer<'a> {
+) -> CallResult<'a> {
     if let Err(fault) = machine.meter.spend_text(text.len()) {
         return Some(Err(fault));
     }
@@ -51,20 +51,20 @@ pub(super) fn method<'a>(
     })
 }
 
-/// What compiling an expression costs, when it is not known before; it is the dearest step there is.
-const COMPILING: usize = 20_000;
+/// Steps for compiling a regular expression that is not a literal; it is the most expensive step.
+const REGEX_COMPILE_STEPS: usize = 20_000;
 
-/// The expression, with the search through `text` paid for. It was compiled beforehand when the
-/// rule spells it out; else it is compiled now, and may not be a heavy one.
+/// The regular expression, with the search through `text` charged. A literal one was compiled with
+/// the rule; any other is compiled now, and may not be a heavy one.
 fn regex<'m>(
-    machine: &'m Machine<'_>,
+    machine: &'m Evaluator<'_>,
     source: &str,
     text: &str,
-) -> Result<Cow<'m, Weighed>, Fault> {
+) -> Result<Cow<'m, WeighedPattern>, Fault> {
     let pattern = if let Some(pattern) = machine.program.patterns.get(source) {
         Cow::Borrowed(pattern)
     } else {
-        machine.meter.spend(COMPILING + source.len())?;
+        machine.meter.spend(REGEX_COMPILE_STEPS + source.len())?;
         let made = weighed(source, 4);
         Cow::Owned(
             made.map_err(|error| Fault::Error(format!("invalid regular expression: {error}")))?,
@@ -74,7 +74,12 @@ fn regex<'m>(
     Ok(pattern)
 }
 
-fn find_all<'a>(machine: &Machine<'_>, text: &str, source: &str, most: i64) -> super::Outcome<'a> {
+fn find_all<'a>(
+    machine: &Evaluator<'_>,
+    text: &str,
+    source: &str,
+    most: i64,
+) -> super::Evaluation<'a> {
     let pattern = regex(machine, source, text)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut found = Vec::new();
@@ -89,7 +94,7 @@ fn out_of_range<T>(at: i64) -> Result<T, Fault> {
     Fault::error(format!("index out of range: {at}"))
 }
 
-/// The byte offset of a character's index; the end is a place too.
+/// The byte offset of a character index; the end counts too.
 fn offset(text: &str, at: i64) -> Result<usize, Fault> {
     let Ok(index) = usize::try_from(at) else {
         return out_of_range(at);
@@ -98,13 +103,13 @@ fn offset(text: &str, at: i64) -> Result<usize, Fault> {
     offsets.nth(index).map_or_else(|| out_of_range(at), Ok)
 }
 
-fn char_at<'a>(text: &str, at: i64) -> super::Outcome<'a> {
+fn char_at<'a>(text: &str, at: i64) -> super::Evaluation<'a> {
     let offset = offset(text, at)?;
     let found: String = text[offset..].chars().take(1).collect();
     Ok(Val::text(found))
 }
 
-fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> super::Outcome<'a> {
+fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> super::Evaluation<'a> {
     let start = offset(text, from)?;
     let end = to.map_or(Ok(text.len()), |to| offset(text, to))?;
     match text.get(start..end) {
@@ -136,25 +141,25 @@ fn last_index_of(text: &str, part: &str, to: i64) -> i64 {
 }
 
 fn replace<'a>(
-    machine: &Machine<'_>,
+    machine: &Evaluator<'_>,
     text: &str,
     from: &str,
     to: &str,
     most: i64,
-) -> super::Outcome<'a> {
+) -> super::Evaluation<'a> {
     let limit = usize::try_from(most).unwrap_or(usize::MAX);
     let places = if from.is_empty() {
         text.chars().count() + 1
     } else {
         text.matches(from).count()
     };
-    // Paid before the text is made, so that it cannot grow past what may be spent.
+    // Charged before the text is made, so that it cannot grow past the budget.
     let grown = places.min(limit).saturating_mul(to.len());
     machine.meter.spend_text(text.len().saturating_add(grown))?;
     Ok(Val::text(text.replacen(from, to, limit)))
 }
 
-fn split<'a>(machine: &Machine<'_>, text: &str, at: &str, most: i64) -> super::Outcome<'a> {
+fn split<'a>(machine: &Evaluator<'_>, text: &str, at: &str, most: i64) -> super::Evaluation<'a> {
     let most = match usize::try_from(most) {
         Ok(0) => return Ok(Val::list(Vec::new())),
         Ok(most) => most,

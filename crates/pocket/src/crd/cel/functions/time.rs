@@ -1,13 +1,13 @@
 //! Parts of timestamps and durations.
 //!
-//! A zone may be `UTC` or an offset such as `+02:00`. Named zones need a database outside of the
+//! A zone may be `UTC` or an offset such as `+02:00`. Named zones need a database outside the
 //! program, which rules may not depend on.
 
 use jiff::{SignedDuration, Timestamp, Zoned, tz::TimeZone};
 
-use super::{Answer, Fault, Val};
+use super::{CallResult, Fault, Val};
 
-pub(super) fn of_time<'a>(name: &str, time: Timestamp, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn of_time<'a>(name: &str, time: Timestamp, args: &[Val<'a>]) -> CallResult<'a> {
     let zone = match args {
         [] => Some(TimeZone::UTC),
         [Val::Text(name)] => zone(name),
@@ -52,8 +52,8 @@ fn zone(name: &str) -> Option<TimeZone> {
     Some(TimeZone::fixed(offset))
 }
 
-/// The parts of a duration are the whole of it in that unit.
-pub(super) fn of_span<'a>(name: &str, span: SignedDuration) -> Answer<'a> {
+/// The whole duration in the unit that `name` asks for.
+pub(super) fn of_span<'a>(name: &str, span: SignedDuration) -> CallResult<'a> {
     let n = match name {
         "getHours" => span.as_hours(),
         "getMinutes" => span.as_mins(),

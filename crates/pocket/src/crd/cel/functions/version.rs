@@ -1,8 +1,8 @@
-//! Semantic versions.
+//! Functions on semantic versions.
 
-use super::{super::semver::Semver, Answer, Fault, Val};
+use super::{super::semver::Semver, CallResult, Fault, Val};
 
-pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> CallResult<'a> {
     let (text, loosely) = match args {
         [Val::Text(text)] => (text, false),
         [Val::Text(text), Val::Bool(loosely)] => (text, *loosely),
@@ -25,7 +25,7 @@ pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
     }
 }
 
-pub(super) fn method<'a>(name: &str, version: &Semver, args: &[Val<'a>]) -> Answer<'a> {
+pub(super) fn method<'a>(name: &str, version: &Semver, args: &[Val<'a>]) -> CallResult<'a> {
     let value = match (name, args) {
         ("major", []) => Val::Int(version.major),
         ("minor", []) => Val::Int(version.minor),

@@ -1,4 +1,4 @@
-//! Rules that want to run for ever, or to fill the memory.
+//! Rules that try to run for ever, or to fill the memory.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn endless_work_ends_with_a_problem() {
     }
 }
 
-/// Each of these does much work in one step, so it must be paid by what it reads.
+/// Each of these does much work in one step, so it must be charged by what it reads.
 #[test]
 fn long_values_are_paid_for_when_they_are_read() {
     let long = "1".repeat(300_000);

@@ -203,7 +203,7 @@ fn the_root_is_an_object_with_plain_metadata() {
 }
 
 #[test]
-fn defaults_must_be_what_somebody_could_have_sent() {
+fn defaults_must_be_valid_values() {
     for (schema, expected) in [
         (
             json!({"type": "integer", "default": "x"}),

@@ -1,4 +1,4 @@
-//! Where a pod may go that waits to be placed: it may be told more precisely, and not otherwise.
+//! The node affinity of a gated pod: it may become narrower, and not otherwise.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const NODES: &str = "nodeAffinity";
 
-/// Rules on a change of where the pod may go.
+/// Validates a change of the node selection.
 pub(super) fn check(new: &Value, old: &Value, problems: &mut Problems) {
     let now = &new["nodeSelector"];
     if entries(old, "nodeSelector").any(|(key, value)| now.get(key) != Some(value)) {
@@ -52,7 +52,7 @@ pub(super) fn check(new: &Value, old: &Value, problems: &mut Problems) {
     }
 }
 
-/// A term that asks for nothing selects nothing, and stays so.
+/// A term without requirements selects nothing, and must stay so.
 fn only_adds(now: &Value, before: &Value) -> bool {
     let fields = ["matchExpressions", "matchFields"];
     if fields.iter().all(|field| list(before, field).is_empty()) {
@@ -63,7 +63,7 @@ fn only_adds(now: &Value, before: &Value) -> bool {
         .all(|field| list(now, field).starts_with(list(before, field)))
 }
 
-/// A term as it is shown, in the names that a server has for it.
+/// A term as errors show it, with kube-apiserver's internal field names.
 fn written(term: &Value) -> String {
     let expressions = |field: &str| {
         let all = list(term, field).iter().map(|expression| {
@@ -80,7 +80,7 @@ fn written(term: &Value) -> String {
     format!(r#"{{"MatchExpressions":{labels},"MatchFields":{fields}}}"#)
 }
 
-/// Gives the spec the nodes back that it had, as far as nothing else of its affinity has changed.
+/// Restores the old node affinity in the spec, as far as nothing else of its affinity has changed.
 pub(super) fn restore_affinity(spec: &mut Value, old: &Value) {
     let before = &old["affinity"][NODES];
     if spec["affinity"][NODES] == *before {
@@ -104,7 +104,7 @@ pub(super) fn restore_affinity(spec: &mut Value, old: &Value) {
 mod tests {
     use super::*;
 
-    fn told(new: &Value, old: &Value) -> Vec<String> {
+    fn errors(new: &Value, old: &Value) -> Vec<String> {
         let mut problems = Problems::new();
         check(new, old, &mut problems);
         problems.iter().map(ToString::to_string).collect()
@@ -125,9 +125,9 @@ mod tests {
             (json!({}), refused("null")),
             (json!({"nodeSelector": {"a": "c"}}), refused(r#"{"a":"c"}"#)),
         ] {
-            assert_eq!(told(&new, &old), expected);
+            assert_eq!(errors(&new, &old), expected);
         }
-        assert_eq!(told(&old, &json!({})), [""; 0]);
+        assert_eq!(errors(&old, &json!({})), [""; 0]);
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
                 )],
             ),
         ] {
-            assert_eq!(told(&nodes(&terms), &old), expected);
+            assert_eq!(errors(&nodes(&terms), &old), expected);
         }
     }
 

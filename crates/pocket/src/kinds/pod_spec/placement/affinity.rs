@@ -1,4 +1,4 @@
-//! Rules on which nodes and which other pods a pod wants to be with.
+//! Validation of node and pod affinity.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use crate::{
     status::Problems,
 };
 
-/// What must be, and what is liked, when a node is chosen.
+/// Required and preferred scheduling terms.
 pub(in crate::kinds) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 pub(in crate::kinds) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Keys of labels that pods share with this one, and that they do not.
+/// Label keys whose values pods must share with this one, or must not.
 const MATCHED: &str = "matchLabelKeys";
 const MISMATCHED: &str = "mismatchLabelKeys";
 
@@ -98,7 +98,7 @@ fn check_label(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
     obeys(names::qualified, key, &path.field("key"), problems);
 }
 
-/// What a node must have must be a label; what it should have is only warned of.
+/// Required values must be valid labels; preferred ones only cause a warning.
 fn check_values(term: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("matchExpressions");
     for (at, expression) in list(term, "matchExpressions").iter().enumerate() {
@@ -111,7 +111,7 @@ fn check_values(term: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Of a node's fields, only its name is selected by.
+/// Of a node's fields, only its name can be selected.
 fn check_field(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
     let (key, operator) = (text(expression, "key"), text(expression, "operator"));
     let values = list(expression, "values");
@@ -165,7 +165,7 @@ fn check_pod_term(term: &Value, path: &Path<'_>, problems: &mut Problems) {
     obeys(names::qualified, key, &path.field("topologyKey"), problems);
 }
 
-/// Rules on the keys of labels by which pods are told alike, in a rule that has a selector.
+/// Validates the label keys of a rule that has a selector.
 pub(super) fn check_label_keys(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     for field in [MATCHED, MISMATCHED] {
         let place = path.field(field);
@@ -190,8 +190,8 @@ pub(super) fn check_label_keys(rule: &Value, path: &Path<'_>, problems: &mut Pro
     }
 }
 
-/// A key that pods are told alike by has an expression of its own, which a new pod is given. One
-/// more is the author's, and is told at the place of the key in the rule.
+/// Each label key has a generated expression in a new pod. A second expression of the key comes
+/// from the author, and is reported at the position of the key in the rule.
 fn check_selected_keys(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     let (keys, selector) = (list(rule, MATCHED), &rule["labelSelector"]);
     let mut seen: HashSet<&str> = entries(selector, "matchLabels")

@@ -1,4 +1,4 @@
-//! Rules on how pods are spread, and on what they wait for before they are placed or ready.
+//! Validation of topology spread constraints, scheduling gates and readiness gates.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     status::Problems,
 };
 
-/// Rules on what a pod waits for.
+/// Validates scheduling gates and readiness gates.
 pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("readinessGates");
     for (index, gate) in list(spec, "readinessGates").iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems
     }
 }
 
-/// Rules on how pods are spread.
+/// Validates topology spread constraints.
 pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("topologySpreadConstraints");
     let rules = list(spec, "topologySpreadConstraints");
@@ -62,7 +62,7 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
     if !known.contains(&otherwise) {
         problems.not_supported(path.field("whenUnsatisfiable"), otherwise, &known);
     }
-    // Of two alike, the earlier one is told.
+    // Of two equal ones, the earlier is reported.
     if later.iter().any(|other| pair(other) == pair(rule)) {
         let both = path.field("{topologyKey, whenUnsatisfiable}");
         problems.duplicate(both, pair(rule));
@@ -76,7 +76,7 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
     label_selector::validate(&rule["labelSelector"], &selector, problems);
 }
 
-/// What two rules may not have in common.
+/// The pair of fields that must be unique among the constraints.
 fn pair(rule: &Value) -> String {
     let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
     format!("{{{key}, {otherwise}}}")

@@ -1,4 +1,4 @@
-//! Rules on as whom containers of Windows run.
+//! Validation of the Windows security context.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     status::Problems,
 };
 
-const LONGEST_CREDENTIAL: usize = 64 * 1024;
+const MAX_CREDENTIAL_BYTES: usize = 64 * 1024;
 
 pub(super) fn check(context: &Value, path: &Path<'_>, problems: &mut Problems) {
     let options = &context["windowsOptions"];
@@ -21,7 +21,7 @@ pub(super) fn check(context: &Value, path: &Path<'_>, problems: &mut Problems) {
         if credential.is_empty() {
             let detail = "gmsaCredentialSpec cannot be an empty string";
             problems.invalid(path, credential, detail);
-        } else if credential.len() > LONGEST_CREDENTIAL {
+        } else if credential.len() > MAX_CREDENTIAL_BYTES {
             let detail = "gmsaCredentialSpec size must be under 64 KiB";
             problems.invalid(path, credential, detail);
         }

@@ -1,4 +1,4 @@
-//! Containers that look into a pod, and what comes before it.
+//! Ephemeral containers and init containers.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn a_container_that_looks_in_has_no_part_in_the_pod() {
         }
         let mut spec = with("/ephemeralContainers", json!([container]));
         spec["restartPolicy"] = json!("Never");
-        assert_eq!(told(&spec), expected, "{more}");
+        assert_eq!(errors(&spec), expected, "{more}");
     }
 }
 
@@ -86,7 +86,7 @@ fn what_is_given_of_a_pod_as_a_whole_is_judged_even_if_it_is_empty() {
     let mut spec = with("/resources", json!({"claims": []}));
     spec["os"] = json!({"name": "windows"});
     assert_eq!(
-        told(&spec),
+        errors(&spec),
         ["spec.resources: Forbidden: may not be set for a windows pod"]
     );
 }

@@ -1,4 +1,4 @@
-//! Rules on claims that live as long as their pod.
+//! Validation of ephemeral volumes, whose claims live as long as their pod.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     status::Problems,
 };
 
-/// What the server says of an object, and nobody of a template; and what messages call it.
+/// Metadata that only the server sets, and that a template may not have, with its name in messages.
 const NOT_SET: [(&str, &str); 12] = [
     ("name", "name"),
     ("generateName", "generateName"),

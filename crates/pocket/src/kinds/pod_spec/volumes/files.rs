@@ -1,4 +1,4 @@
-//! Rules on volumes whose files show what objects and the pod itself say.
+//! Validation of volumes whose files show the content of objects or of the pod itself.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::{
     status::Problems,
 };
 
-/// A volume that shows an object's keys as files.
+/// Validates a volume that shows an object's keys as files.
 pub(super) fn check_object(source: &Value, name: &str, path: &Path<'_>, problems: &mut Problems) {
     if text(source, name).is_empty() {
         problems.required(path.field(name), "");
@@ -43,7 +43,7 @@ fn check_file(place: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Names that start with two dots are left to whoever writes the volume.
+/// Refuses names that start with two dots: the kubelet uses such names in the volume.
 fn check_own(place: &str, path: &Path<'_>, problems: &mut Problems) {
     check_inside(place, path, problems);
     if place.starts_with("..") && !(place.starts_with("../")) {
@@ -59,7 +59,7 @@ fn check_mode(holder: &Value, field: &str, path: &Path<'_>, problems: &mut Probl
     }
 }
 
-/// Files about the pod itself. Messages say nothing of which of them is meant.
+/// Validates downward API files. Errors do not say which of them is meant.
 pub(super) fn check_downward(source: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_mode(source, "defaultMode", path, problems);
     for item in list(source, "items") {
@@ -91,7 +91,7 @@ fn check_downward_file(item: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_mode(item, "mode", path, problems);
 }
 
-/// Several sources in one volume.
+/// Validates a projected volume.
 pub(super) fn check_projected(projected: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_mode(projected, "defaultMode", path, problems);
     let mut files = HashSet::new();
@@ -124,7 +124,7 @@ pub(super) fn check_projected(projected: &Value, path: &Path<'_>, problems: &mut
     }
 }
 
-/// Modes are of the whole volume.
+/// Validates one object of a projected volume. Modes belong to the whole volume.
 fn check_object_part(source: &Value, path: &Path<'_>, problems: &mut Problems) {
     if text(source, "name").is_empty() {
         problems.required(path.field("name"), "");

@@ -1,4 +1,4 @@
-//! Rules on where the content of a volume comes from.
+//! Validation of volume sources.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     status::Problems,
 };
 
-/// Fields that a source must have, and what messages call the source.
+/// Required fields of each source, and the name of the source in messages.
 const REQUIRED: [(&str, &str, &[&str]); 22] = [
     ("hostPath", "hostPath", &["path"]),
     ("gitRepo", "gitRepo", &["repository"]),
@@ -48,7 +48,7 @@ const REQUIRED: [(&str, &str, &[&str]); 22] = [
     ("ephemeral", "ephemeral", &["volumeClaimTemplate"]),
 ];
 
-/// Checks the source under `field` of the volume at `path`.
+/// Validates the source under `field` of the volume at `path`.
 pub(super) fn check(field: &str, source: &Value, path: &Path<'_>, problems: &mut Problems) {
     let known = REQUIRED.iter().find(|(name, ..)| *name == field);
     let (_, shown, required) = known.copied().unwrap_or((field, field, &[]));
@@ -98,7 +98,7 @@ pub(super) fn check(field: &str, source: &Value, path: &Path<'_>, problems: &mut
     }
 }
 
-/// Refuses a text that is there, be it empty, and not listed.
+/// Refuses a text that is set, even if empty, and not listed.
 fn one_of_set(
     values: &[&str],
     holder: &Value,
@@ -119,7 +119,7 @@ fn check_empty(source: &Value, path: &Path<'_>, problems: &mut Problems) {
 }
 
 fn check_host_path(source: &Value, path: &Path<'_>, problems: &mut Problems) {
-    // What is at no path is of no type; that the path is missing is told already.
+    // Without a path the type is not checked; the missing path is reported already.
     if text(source, "path").is_empty() {
         return;
     }
@@ -171,7 +171,7 @@ fn check_iscsi(source: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Names of targets and initiators come in three forms.
+/// Validates the name of an iSCSI target or initiator, which has one of three forms.
 fn check_target(name: &str, path: &Path<'_>, problems: &mut Problems) {
     let forms = ["iqn", "eui", "naa"];
     if !forms.iter().any(|form| name.starts_with(form)) {
@@ -315,8 +315,8 @@ fn check_csi(source: &Value, path: &Path<'_>, problems: &mut Problems) {
     let driver = text(source, "driver");
     if !driver.is_empty() {
         let path = path.field("driver");
-        if driver.len() > names::LABEL_LENGTH {
-            problems.too_long(path, names::LABEL_LENGTH);
+        if driver.len() > names::MAX_LABEL_LENGTH {
+            problems.too_long(path, names::MAX_LABEL_LENGTH);
         }
         for complaint in names::subdomain(&driver.to_lowercase()) {
             problems.invalid(path, driver, complaint);

@@ -3,17 +3,17 @@ use serde_json::json;
 use super::*;
 use crate::kinds::testing::texts;
 
-fn told(volumes: &Value, pod: Option<&str>) -> (Vec<String>, usize) {
+fn errors(volumes: &Value, pod: Option<&str>) -> (Vec<String>, usize) {
     let spec = json!({"volumes": volumes});
     let mut problems = Problems::new();
     let sound = check(&spec, pod, &Path::At("spec"), &mut problems).len();
     (texts(&problems), sound)
 }
 
-fn told_of(source: &Value) -> Vec<String> {
+fn source_errors(source: &Value) -> Vec<String> {
     let mut volume = source.clone();
     volume["name"] = json!("v");
-    told(&json!([volume]), None).0
+    errors(&json!([volume]), None).0
 }
 
 #[test]
@@ -23,14 +23,14 @@ fn a_claim_of_ones_own_says_how_much() {
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": requests}},
         }}})
     };
-    assert_eq!(told_of(&claim(json!({"storage": "1Gi"}))), [""; 0]);
+    assert_eq!(source_errors(&claim(json!({"storage": "1Gi"}))), [""; 0]);
     let place = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]";
     assert_eq!(
-        told_of(&claim(json!({}))),
+        source_errors(&claim(json!({}))),
         [format!("{place}: Required value")]
     );
     assert_eq!(
-        told_of(&claim(json!({"storage": "-1"}))),
+        source_errors(&claim(json!({"storage": "-1"}))),
         [format!(
             "{place}: Invalid value: \"-1\": must be greater than zero"
         )]
@@ -40,7 +40,7 @@ fn a_claim_of_ones_own_says_how_much() {
 #[test]
 fn only_the_first_source_is_judged_and_the_others_refused() {
     assert_eq!(
-        told_of(&json!({"nfs": {}, "downwardAPI": {}, "csi": {}})),
+        source_errors(&json!({"nfs": {}, "downwardAPI": {}, "csi": {}})),
         [
             "spec.volumes[0].nfs.server: Required value",
             "spec.volumes[0].nfs.path: Required value",
@@ -53,7 +53,7 @@ fn only_the_first_source_is_judged_and_the_others_refused() {
 
 #[test]
 fn a_broken_volume_is_not_there() {
-    let (told, sound) = told(
+    let (errors, sound) = errors(
         &json!([
             {"name": "v", "secret": {}},
             {"name": "v", "emptyDir": {}},
@@ -62,7 +62,7 @@ fn a_broken_volume_is_not_there() {
         None,
     );
     assert_eq!(
-        told,
+        errors,
         [
             "spec.volumes[0].secret.secretName: Required value",
             "spec.volumes[2].name: Duplicate value: \"v\"",
@@ -77,13 +77,13 @@ fn a_claim_is_named_after_its_pod() {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}},
     }}}]);
     let long = "p".repeat(252);
-    let (told_of_pod, sound) = told(&volumes, Some(&long));
+    let (told_of_pod, sound) = errors(&volumes, Some(&long));
     assert!(
         told_of_pod[0].ends_with("-v\": must be no more than 253 characters"),
         "{told_of_pod:?}"
     );
     assert_eq!(sound, 0);
-    assert_eq!(told(&volumes, None), (Vec::new(), 1));
+    assert_eq!(errors(&volumes, None), (Vec::new(), 1));
 }
 
 #[test]
@@ -129,6 +129,6 @@ fn sources_are_judged_in_their_own_words() {
             "secret.items[0].path: Invalid value: \"..a\": must not start with '..'",
         ),
     ] {
-        assert_eq!(told_of(&source), [format!("spec.volumes[0].{text}")]);
+        assert_eq!(source_errors(&source), [format!("spec.volumes[0].{text}")]);
     }
 }

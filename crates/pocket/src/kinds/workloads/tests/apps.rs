@@ -4,7 +4,7 @@ const MISMATCH: &str = "spec.template.metadata.labels: Invalid value: {\"a\":\"b
 
 #[test]
 fn deployments_refuse_what_makes_no_sense() {
-    for (spec, told) in [
+    for (spec, errors) in [
         (
             json!({"replicas": -1}),
             "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
@@ -35,7 +35,7 @@ fn deployments_refuse_what_makes_no_sense() {
             "spec.progressDeadlineSeconds: Invalid value: 600: must be greater than minReadySeconds",
         ),
     ] {
-        assert_eq!(refusals("deployments", &workload(spec)), [told]);
+        assert_eq!(refusals("deployments", &workload(spec)), [errors]);
     }
 }
 
@@ -56,10 +56,10 @@ fn a_selector_that_cannot_be_read_is_told_as_each_kind_tells_it() {
         ("statefulsets", &whole),
         ("daemonsets", template),
     ] {
-        let told = refusals(plural, &workload(spec.clone()));
-        assert_eq!(told.len(), 2, "{plural}: {told:?}");
-        assert!(told[0].starts_with(labels), "{plural}: {told:?}");
-        assert!(told[1].starts_with(then), "{plural}: {told:?}");
+        let errors = refusals(plural, &workload(spec.clone()));
+        assert_eq!(errors.len(), 2, "{plural}: {errors:?}");
+        assert!(errors[0].starts_with(labels), "{plural}: {errors:?}");
+        assert!(errors[1].starts_with(then), "{plural}: {errors:?}");
     }
 }
 
@@ -95,24 +95,24 @@ fn a_template_is_not_judged_by_a_selector_that_cannot_be_read() {
         "Deployment",
         &mut problems,
     );
-    let told: Vec<_> = problems.iter().map(|error| error.path.as_str()).collect();
-    assert_eq!(told, ["spec.selector.matchLabels", "spec.selector"]);
+    let errors: Vec<_> = problems.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(errors, ["spec.selector.matchLabels", "spec.selector"]);
 }
 
 #[test]
 fn a_workload_without_selector_or_template_hears_of_both() {
     for plural in ["deployments", "replicasets", "statefulsets", "daemonsets"] {
-        let told = refusals(plural, &json!({"metadata": {"name": "x"}, "spec": {}}));
+        let errors = refusals(plural, &json!({"metadata": {"name": "x"}, "spec": {}}));
         let labels = "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`";
-        assert_eq!(told, [labels], "{plural}");
-        // The schema says the rest, because the template is there to be judged.
+        assert_eq!(errors, [labels], "{plural}");
+        // The schema reports the rest, because the template is present.
         let object = created(plural, &json!({"metadata": {"name": "x"}}));
         assert!(object["spec"]["template"]["spec"].is_object(), "{plural}");
     }
 }
 
 #[test]
-fn limits_of_pods_that_nobody_enforces_are_warned_about() {
+fn unenforced_limits_of_pods_are_warned_about() {
     let mut template = pod_template("Always");
     template["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}});
     for plural in [
@@ -143,7 +143,7 @@ fn recreate_gets_no_rolling_update() {
 
 #[test]
 fn selectors_of_workloads_do_not_change() {
-    let told = "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}]}: field is immutable";
+    let errors = "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}]}: field is immutable";
     for plural in ["deployments", "replicasets", "daemonsets"] {
         let change = |object: &mut Value| {
             let exists = json!([{"key": "a", "operator": "Exists"}]);
@@ -151,7 +151,7 @@ fn selectors_of_workloads_do_not_change() {
         };
         assert_eq!(
             refusals_of_change(plural, &workload(json!({})), change),
-            [told]
+            [errors]
         );
     }
 }
@@ -166,11 +166,11 @@ fn deadlines_do_not_fit_pods_that_run_forever() {
         ("statefulsets", "StatefulSet"),
         ("daemonsets", "DaemonSet"),
     ] {
-        let told = refusals(plural, &workload(json!({"template": template})));
+        let errors = refusals(plural, &workload(json!({"template": template})));
         let expected = format!(
             "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in {kind} is not Supported"
         );
-        assert_eq!(told, [expected]);
+        assert_eq!(errors, [expected]);
     }
 }
 
@@ -180,22 +180,22 @@ fn counts_in_a_status_add_up() {
     let fine =
         json!({"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "updatedReplicas": 3});
     assert_eq!(refusals_of_status("deployments", &old, fine), [""; 0]);
-    let told = refusals_of_status(
+    let errors = refusals_of_status(
         "deployments",
         &old,
         json!({"replicas": 1, "readyReplicas": 2}),
     );
     assert_eq!(
-        told,
+        errors,
         ["status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas"]
     );
-    let told = refusals_of_status(
+    let errors = refusals_of_status(
         "deployments",
         &old,
         json!({"replicas": 2, "availableReplicas": 1}),
     );
     assert_eq!(
-        told,
+        errors,
         ["status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas"]
     );
 }
@@ -205,9 +205,9 @@ fn collisions_are_never_counted_down() {
     for plural in ["deployments", "statefulsets", "daemonsets"] {
         let mut old = created(plural, &workload(json!({})));
         old["status"]["collisionCount"] = json!(2);
-        let told = refusals_of_status(plural, &old, json!({"collisionCount": 1}));
+        let errors = refusals_of_status(plural, &old, json!({"collisionCount": 1}));
         assert_eq!(
-            told,
+            errors,
             ["status.collisionCount: Invalid value: 1: cannot be decremented"]
         );
         assert_eq!(
@@ -225,7 +225,7 @@ fn claim(size: &str) -> Value {
 
 #[test]
 fn stateful_sets_let_only_some_fields_change() {
-    let told = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+    let errors = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
     let sent = workload(json!({"serviceName": "s", "volumeClaimTemplates": [claim("1Gi")]}));
     let mut bound_claim = claim("1Gi");
     bound_claim["status"] = json!({"phase": "Bound"});
@@ -241,7 +241,7 @@ fn stateful_sets_let_only_some_fields_change() {
             json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}),
             false,
         ),
-        // The status of a claim template is nobody's business.
+        // The status of a claim template is ignored.
         (json!({"volumeClaimTemplates": [claim("1Gi")]}), false),
         (json!({"volumeClaimTemplates": [bound_claim]}), false),
         (json!({"volumeClaimTemplates": [claim("2Gi")]}), true),
@@ -253,14 +253,14 @@ fn stateful_sets_let_only_some_fields_change() {
         let found = refusals_of_change("statefulsets", &sent, |object| {
             merge(&mut object["spec"], spec.clone());
         });
-        let expected: &[&str] = if refused { &[told] } else { &[] };
+        let expected: &[&str] = if refused { &[errors] } else { &[] };
         assert_eq!(found, expected, "{spec}");
     }
 }
 
 #[test]
 fn stateful_sets_refuse_what_makes_no_sense() {
-    for (spec, told) in [
+    for (spec, errors) in [
         (
             json!({"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}}),
             "spec.updateStrategy.rollingUpdate: Invalid value: {\"partition\":1}: only allowed for updateStrategy 'RollingUpdate'",
@@ -286,7 +286,7 @@ fn stateful_sets_refuse_what_makes_no_sense() {
             "spec.volumeClaimTemplates[0].metadata.name: Required value",
         ),
     ] {
-        assert_eq!(refusals("statefulsets", &workload(spec)), [told]);
+        assert_eq!(refusals("statefulsets", &workload(spec)), [errors]);
     }
 }
 
@@ -300,13 +300,13 @@ fn pods_of_a_stateful_set_may_mount_what_it_claims_and_nothing_else() {
         workload(json!({"serviceName": "s", "template": template, "volumeClaimTemplates": claims}))
     };
     assert_eq!(refusals("statefulsets", &mounting("v")), [""; 0]);
-    let told = "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"w\"";
-    assert_eq!(refusals("statefulsets", &mounting("w")), [told]);
+    let errors = "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"w\"";
+    assert_eq!(refusals("statefulsets", &mounting("w")), [errors]);
 }
 
 #[test]
 fn daemon_sets_roll_in_one_of_two_ways() {
-    for (rolling, told) in [
+    for (rolling, errors) in [
         (json!({}), None),
         (json!({"maxUnavailable": 0, "maxSurge": 1}), None),
         (json!({"maxUnavailable": "100%"}), None),
@@ -330,7 +330,7 @@ fn daemon_sets_roll_in_one_of_two_ways() {
         ),
     ] {
         let sent = workload(json!({"updateStrategy": {"rollingUpdate": rolling}}));
-        assert_eq!(refusals("daemonsets", &sent), Vec::from_iter(told));
+        assert_eq!(refusals("daemonsets", &sent), Vec::from_iter(errors));
     }
 }
 
@@ -356,16 +356,19 @@ fn the_template_generation_of_a_daemon_set_counts_changes_of_its_template() {
 fn controller_revisions_keep_their_data() {
     let sent = json!({"metadata": {"name": "r"}, "revision": 1, "data": {"a": 1}});
     assert_eq!(refusals("controllerrevisions", &sent), [""; 0]);
-    let told = refusals_of_change("controllerrevisions", &sent, |object| {
+    let errors = refusals_of_change("controllerrevisions", &sent, |object| {
         object["data"] = json!({"a": 2});
     });
-    assert_eq!(told, ["data: Invalid value: {\"a\":2}: field is immutable"]);
-    let told = refusals(
+    assert_eq!(
+        errors,
+        ["data: Invalid value: {\"a\":2}: field is immutable"]
+    );
+    let errors = refusals(
         "controllerrevisions",
         &json!({"metadata": {"name": "r"}, "revision": -1}),
     );
     assert_eq!(
-        told,
+        errors,
         [
             "data: Required value: data is mandatory",
             "revision: Invalid value: -1: must be greater than or equal to 0",

@@ -43,25 +43,25 @@ fn a_manual_selector_is_left_alone() {
         json!({"a": "b"})
     );
     assert_eq!(refusals("jobs", &sent), [""; 0]);
-    let told = refusals("jobs", &job(json!({"manualSelector": true})));
-    assert_eq!(told[0], "spec.selector: Required value");
+    let errors = refusals("jobs", &job(json!({"manualSelector": true})));
+    assert_eq!(errors[0], "spec.selector: Required value");
 }
 
 #[test]
 fn a_selector_made_up_by_the_client_is_refused() {
-    let told = refusals(
+    let errors = refusals(
         "jobs",
         &job(json!({"selector": {"matchLabels": {"a": "b"}}})),
     );
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("spec.selector: Invalid value: "));
-    assert!(told[0].ends_with(": `selector` not auto-generated"));
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].starts_with("spec.selector: Invalid value: "));
+    assert!(errors[0].ends_with(": `selector` not auto-generated"));
     let mut template = pod_template("Never");
     template["metadata"]["labels"] = json!({"job-name": "other"});
-    let told = refusals("jobs", &job(json!({"template": template})));
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("spec.template.metadata.labels[job-name]: Invalid value: "));
-    assert!(told[0].ends_with(": must be 'x1'"));
+    let errors = refusals("jobs", &job(json!({"template": template})));
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].starts_with("spec.template.metadata.labels[job-name]: Invalid value: "));
+    assert!(errors[0].ends_with(": must be 'x1'"));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_failure_policy_replaces_failed_pods_only() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn jobs_refuse_what_makes_no_sense() {
-    for (spec, told) in [
+    for (spec, errors) in [
         (
             json!({"template": pod_template("Always")}),
             "spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
@@ -145,8 +145,8 @@ fn jobs_refuse_what_makes_no_sense() {
             "spec.managedBy: Too long: may not be more than 63 bytes",
         ),
         (
-            json!({"managedBy": "nobody"}),
-            "spec.managedBy: Invalid value: \"nobody\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+            json!({"managedBy": "none"}),
+            "spec.managedBy: Invalid value: \"none\": must be a domain-prefixed path (such as \"acme.io/foo\")",
         ),
         (
             json!({"podFailurePolicy": {"rules": [{"action": "Ignore"}]}}),
@@ -165,7 +165,7 @@ fn jobs_refuse_what_makes_no_sense() {
             "spec.podFailurePolicy.rules[0].action: Invalid value: \"FailIndex\": requires the backoffLimitPerIndex to be set",
         ),
     ] {
-        assert_eq!(refusals("jobs", &job(spec)), [told]);
+        assert_eq!(refusals("jobs", &job(spec)), [errors]);
     }
 }
 
@@ -183,7 +183,7 @@ fn success_policies_name_indexes_that_exist() {
         indexed(json!([{"succeededIndexes": "0,2-3", "succeededCount": 2}])),
         [""; 0]
     );
-    for (rules, told) in [
+    for (rules, errors) in [
         (
             json!([]),
             "spec.successPolicy.rules: Required value: at least one rules must be specified when the successPolicy is specified",
@@ -201,7 +201,7 @@ fn success_policies_name_indexes_that_exist() {
             "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"4\": too large index",
         ),
     ] {
-        assert_eq!(indexed(rules), [told]);
+        assert_eq!(indexed(rules), [errors]);
     }
 }
 
@@ -211,11 +211,11 @@ fn an_indexed_job_leaves_room_for_its_indexes_in_host_names() {
     sent["metadata"]["name"] = json!("n".repeat(60));
     assert_eq!(refusals("jobs", &sent), [""; 0]);
     sent["metadata"]["name"] = json!("n".repeat(61));
-    let told = refusals("jobs", &sent);
-    assert_eq!(told.len(), 1);
+    let errors = refusals("jobs", &sent);
+    assert_eq!(errors.len(), 1);
     assert!(
-        told[0].starts_with("metadata.name: Invalid value: "),
-        "{told:?}"
+        errors[0].starts_with("metadata.name: Invalid value: "),
+        "{errors:?}"
     );
 }
 
@@ -236,11 +236,11 @@ fn jobs_let_only_some_fields_change() {
         ),
         (json!({"managedBy": "acme.io/x"}), Some("spec.managedBy")),
     ] {
-        let told = refusals_of_change("jobs", &sent, |object| {
+        let errors = refusals_of_change("jobs", &sent, |object| {
             merge(&mut object["spec"], spec.clone());
         });
-        assert_eq!(told.len(), usize::from(refused.is_some()), "{told:?}");
-        for text in told {
+        assert_eq!(errors.len(), usize::from(refused.is_some()), "{errors:?}");
+        for text in errors {
             assert!(text.starts_with(refused.unwrap_or_default()), "{text}");
             assert!(text.ends_with("field is immutable"), "{text}");
         }
@@ -283,7 +283,7 @@ fn the_template_of_a_job_changes_only_before_it_starts_and_only_where_it_runs() 
     assert_eq!(refusals_of_change("jobs", &waiting, image).len(), 1);
     assert_eq!(refusals_of_change("jobs", &waiting, place), [""; 0]);
 
-    // A job that ran and was suspended again has pods of the old template behind it.
+    // A job that ran and was suspended again may still have pods of the old template.
     let mut paused = created("jobs", &waiting);
     paused["status"]["startTime"] = json!("2026-01-01T00:00:00Z");
     let moved = updated("jobs", &paused, place);
@@ -319,7 +319,7 @@ fn cron_jobs_refuse_what_makes_no_sense() {
         merge(&mut all, spec);
         json!({"jobTemplate": {"spec": all}})
     };
-    for (spec, told) in [
+    for (spec, errors) in [
         (
             json!({"schedule": "soon"}),
             "spec.schedule: Invalid value: \"soon\": expected exactly 5 fields, found 1: [soon]",
@@ -357,7 +357,7 @@ fn cron_jobs_refuse_what_makes_no_sense() {
             "spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
         ),
     ] {
-        assert_eq!(refusals("cronjobs", &cron_job(spec)), [told]);
+        assert_eq!(refusals("cronjobs", &cron_job(spec)), [errors]);
     }
 }
 
@@ -379,10 +379,10 @@ fn the_name_of_a_cron_job_leaves_room_for_its_jobs() {
     sent["metadata"]["name"] = json!("n".repeat(52));
     assert_eq!(refusals("cronjobs", &sent), [""; 0]);
     sent["metadata"]["name"] = json!("n".repeat(53));
-    let told = refusals("cronjobs", &sent);
+    let errors = refusals("cronjobs", &sent);
     assert!(
-        told[0].ends_with("must be no more than 52 characters"),
-        "{told:?}"
+        errors[0].ends_with("must be no more than 52 characters"),
+        "{errors:?}"
     );
 }
 

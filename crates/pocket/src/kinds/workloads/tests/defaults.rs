@@ -1,4 +1,4 @@
-//! What a real server stored of minimal objects, against what we would store.
+//! The stored form of minimal objects, compared with what kube-apiserver stored.
 
 use super::*;
 

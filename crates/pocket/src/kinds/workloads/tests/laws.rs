@@ -1,4 +1,4 @@
-//! Laws that hold for every kind and for any JSON, well-formed or not.
+//! Properties that hold for every kind and for any JSON, well-formed or not.
 
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ proptest! {
         let rules = rules(case["plural"].as_str().unwrap());
         let mut object = case["stored"].clone();
         for (mut nth, with) in places {
-            // The whole object and its metadata are judged before any kind sees them.
+            // The whole object and its metadata are checked before any kind sees them.
             nth += 1;
             deface(&mut object, &mut nth, &with);
         }
@@ -76,11 +76,11 @@ proptest! {
         check_required(&object, schema(case), &mut problems);
         check_enums(&object, schema(case), &mut problems);
         (rules.validate)(&object, &mut problems);
-        let mut told = texts(&problems);
-        told.sort();
-        let count = told.len();
-        told.dedup();
-        prop_assert_eq!(count, told.len(), "the schema and the kind say the same: {}", problems);
+        let mut errors = texts(&problems);
+        errors.sort();
+        let count = errors.len();
+        errors.dedup();
+        prop_assert_eq!(count, errors.len(), "the schema and the kind say the same: {}", problems);
         (rules.prepare_update)(&mut object, &case["stored"]);
         (rules.validate_update)(&object, &case["stored"], &mut problems);
         (rules.validate_status)(&object, &case["stored"], &mut problems);
@@ -93,8 +93,8 @@ fn an_unchanged_object_may_be_written_back() {
     let cases: Vec<Value> = serde_json::from_str(CASES).unwrap();
     for case in cases {
         let plural = case["plural"].as_str().unwrap();
-        let told = refusals_of_change(plural, &case["sent"], |_| {});
-        assert_eq!(told, [""; 0], "{plural}");
+        let errors = refusals_of_change(plural, &case["sent"], |_| {});
+        assert_eq!(errors, [""; 0], "{plural}");
         let old = created(plural, &case["sent"]);
         assert_eq!(updated(plural, &old, |_| {}), old, "{plural}");
     }

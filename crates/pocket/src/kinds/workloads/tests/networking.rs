@@ -31,17 +31,17 @@ fn routes_of_ingresses_are_absolute_and_plain() {
         ("/a%2Fb", "Exact", Some("must not contain '%2F'")),
         ("/a/..", "Exact", Some("cannot end with '/..'")),
     ] {
-        let told = refusals("ingresses", &ingress(&route(path, kind)));
+        let errors = refusals("ingresses", &ingress(&route(path, kind)));
         let expected = detail.map(|detail| {
             format!("spec.rules[0].http.paths[0].path: Invalid value: {path:?}: {detail}")
         });
-        assert_eq!(told, Vec::from_iter(expected), "{path} {kind}");
+        assert_eq!(errors, Vec::from_iter(expected), "{path} {kind}");
     }
 }
 
 #[test]
 fn backends_of_ingresses_are_one_thing_with_one_port() {
-    for (backend, told) in [
+    for (backend, errors) in [
         (backend(), None),
         (
             json!({"service": {"name": "s", "port": {"name": "http"}}}),
@@ -78,7 +78,7 @@ fn backends_of_ingresses_are_one_thing_with_one_port() {
         ),
     ] {
         let told_now = refusals("ingresses", &ingress(&json!({"defaultBackend": backend})));
-        assert_eq!(told_now, Vec::from_iter(told));
+        assert_eq!(told_now, Vec::from_iter(errors));
     }
 }
 
@@ -106,9 +106,9 @@ fn hosts_of_ingresses_are_names_or_wildcards() {
 
 #[test]
 fn an_ingress_without_routes_is_refused() {
-    let told = refusals("ingresses", &ingress(&json!({})));
+    let errors = refusals("ingresses", &ingress(&json!({})));
     assert_eq!(
-        told,
+        errors,
         ["spec: Invalid value: {}: either `defaultBackend` or `rules` must be specified"]
     );
 }
@@ -127,28 +127,28 @@ fn the_class_of_an_ingress_is_said_once_or_twice_alike() {
             "metadata.annotations.kubernetes.io/ingress.class: Invalid value: \"a\": must match `ingressClassName` when both are specified"
         ]
     );
-    let told = refusals(
+    let errors = refusals(
         "ingresses",
         &ingress(&json!({"defaultBackend": backend(), "ingressClassName": "A_"})),
     );
-    assert_eq!(told.len(), 1);
+    assert_eq!(errors.len(), 1);
     assert!(
-        told[0].starts_with("spec.ingressClassName: Invalid value: \"A_\": "),
-        "{told:?}"
+        errors[0].starts_with("spec.ingressClassName: Invalid value: \"A_\": "),
+        "{errors:?}"
     );
 }
 
 #[test]
 fn hosts_of_certificates_are_judged_too() {
     let tls = json!([{"hosts": ["a.example.com", "*.example.com", "*"]}]);
-    let told = refusals(
+    let errors = refusals(
         "ingresses",
         &ingress(&json!({"defaultBackend": backend(), "tls": tls})),
     );
-    assert_eq!(told.len(), 1);
+    assert_eq!(errors.len(), 1);
     assert!(
-        told[0].starts_with("spec.tls[0].hosts[2]: Invalid value: \"*\": "),
-        "{told:?}"
+        errors[0].starts_with("spec.tls[0].hosts[2]: Invalid value: \"*\": "),
+        "{errors:?}"
     );
 }
 
@@ -162,18 +162,18 @@ fn the_controller_of_an_ingress_class_stays() {
         ["spec.controller: Required value"]
     );
     assert_eq!(refusals("ingressclasses", &class("acme")).len(), 1);
-    let told = refusals_of_change("ingressclasses", &class("acme.io/lb"), |object| {
+    let errors = refusals_of_change("ingressclasses", &class("acme.io/lb"), |object| {
         object["spec"]["controller"] = json!("acme.io/other");
     });
     assert_eq!(
-        told,
+        errors,
         ["spec.controller: Invalid value: \"acme.io/other\": field is immutable"]
     );
 }
 
 #[test]
 fn parameters_of_an_ingress_class_are_in_a_namespace_or_not() {
-    for (scope, namespace, told) in [
+    for (scope, namespace, errors) in [
         (json!(null), json!(null), None),
         (json!("Namespace"), json!("n"), None),
         (
@@ -200,9 +200,9 @@ fn parameters_of_an_ingress_class_are_in_a_namespace_or_not() {
             "ingressclasses",
             &json!({"metadata": {"name": "x"}, "spec": spec}),
         );
-        assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
-        for (found, told) in found.iter().zip(told) {
-            assert!(found.starts_with(told), "{found}");
+        assert_eq!(found.len(), usize::from(errors.is_some()), "{found:?}");
+        for (found, errors) in found.iter().zip(errors) {
+            assert!(found.starts_with(errors), "{found}");
         }
     }
 }
@@ -235,7 +235,7 @@ fn policy_types_follow_from_the_rules_given() {
 fn network_policies_refuse_what_makes_no_sense() {
     let port = |port: Value| json!({"ingress": [{"ports": [port]}]});
     let peer = |peer: Value| json!({"egress": [{"to": [peer]}]});
-    for (spec, told) in [
+    for (spec, errors) in [
         (port(json!({"port": 80, "endPort": 90})), None),
         (
             peer(json!({"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}})),
@@ -304,7 +304,7 @@ fn network_policies_refuse_what_makes_no_sense() {
     ] {
         assert_eq!(
             refusals("networkpolicies", &policy(spec)),
-            Vec::from_iter(told)
+            Vec::from_iter(errors)
         );
     }
 }

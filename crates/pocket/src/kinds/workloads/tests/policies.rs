@@ -1,12 +1,12 @@
 use super::{
-    super::super::{NameRule, testing::Others},
+    super::super::{NameRule, testing::OtherObjects},
     *,
 };
 
 #[test]
 fn a_budget_has_one_side() {
     let budget = |spec: Value| json!({"metadata": {"name": "x"}, "spec": spec});
-    for (spec, told) in [
+    for (spec, errors) in [
         (json!({"minAvailable": "50%"}), None),
         (json!({"maxUnavailable": 0}), None),
         (
@@ -32,7 +32,7 @@ fn a_budget_has_one_side() {
     ] {
         assert_eq!(
             refusals("poddisruptionbudgets", &budget(spec)),
-            Vec::from_iter(told)
+            Vec::from_iter(errors)
         );
     }
     assert!(!rules("poddisruptionbudgets").traits.unconditional_update);
@@ -73,7 +73,7 @@ fn behaviour_of_an_autoscaler_is_filled_in_both_directions() {
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn autoscalers_refuse_what_makes_no_sense() {
     let metric = |metric: Value| json!({"metrics": [metric]});
-    for (spec, told) in [
+    for (spec, errors) in [
         (json!({"minReplicas": 3}), None),
         (
             metric(
@@ -153,7 +153,7 @@ fn autoscalers_refuse_what_makes_no_sense() {
         ),
     ] {
         let found = refusals("horizontalpodautoscalers", &autoscaler(spec));
-        assert_eq!(found, Vec::from_iter(told));
+        assert_eq!(found, Vec::from_iter(errors));
     }
 }
 
@@ -187,21 +187,22 @@ fn priority_classes_keep_their_value_and_leave_the_top_to_the_system() {
         refusals("priorityclasses", &class("x", 1_000_000_001)),
         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]
     );
-    let told = refusals("priorityclasses", &class("system-node-critical", 7));
+    let errors = refusals("priorityclasses", &class("system-node-critical", 7));
     assert!(
-        told[0].ends_with("value of system-node-critical PriorityClass must be 2000001000"),
-        "{told:?}"
+        errors[0].ends_with("value of system-node-critical PriorityClass must be 2000001000"),
+        "{errors:?}"
     );
-    let told = refusals("priorityclasses", &class("system-mine", 1));
+    let errors = refusals("priorityclasses", &class("system-mine", 1));
     assert!(
-        told[0].starts_with("metadata.name: Forbidden: priority class names with 'system-' prefix")
+        errors[0]
+            .starts_with("metadata.name: Forbidden: priority class names with 'system-' prefix")
     );
-    let told = refusals_of_change("priorityclasses", &class("x", 1), |object| {
+    let errors = refusals_of_change("priorityclasses", &class("x", 1), |object| {
         object["value"] = json!(2);
         object["preemptionPolicy"] = json!("Never");
     });
     assert_eq!(
-        told,
+        errors,
         [
             "value: Forbidden: may not be changed in an update.",
             "preemptionPolicy: Invalid value: \"Never\": field is immutable",
@@ -212,9 +213,9 @@ fn priority_classes_keep_their_value_and_leave_the_top_to_the_system() {
 #[test]
 fn one_priority_class_is_the_default() {
     let class = |name: &str| json!({"metadata": {"name": name}, "globalDefault": true});
-    let cluster = Others {
+    let cluster = OtherObjects {
         objects: vec![("priorityclasses", class("first"))],
-        ..Others::default()
+        ..OtherObjects::default()
     };
     let admit = rules("priorityclasses").admit.unwrap();
     assert!(admit(&mut class("first"), None, &cluster).is_ok());
@@ -231,18 +232,18 @@ fn storage_classes_stay_what_they_are() {
     let sent =
         json!({"metadata": {"name": "x"}, "provisioner": "acme.io/disk", "parameters": {"a": "b"}});
     assert_eq!(refusals("storageclasses", &sent), [""; 0]);
-    let told = refusals_of_change("storageclasses", &sent, |object| {
+    let errors = refusals_of_change("storageclasses", &sent, |object| {
         object["allowVolumeExpansion"] = json!(true);
     });
-    assert_eq!(told, [""; 0]);
-    let told = refusals_of_change("storageclasses", &sent, |object| {
+    assert_eq!(errors, [""; 0]);
+    let errors = refusals_of_change("storageclasses", &sent, |object| {
         object["parameters"] = json!({});
         object["provisioner"] = json!("other");
         object["reclaimPolicy"] = json!("Retain");
         object["volumeBindingMode"] = json!("WaitForFirstConsumer");
     });
     assert_eq!(
-        told,
+        errors,
         [
             "parameters: Forbidden: updates to parameters are forbidden.",
             "provisioner: Forbidden: updates to provisioner are forbidden.",
@@ -285,11 +286,11 @@ fn parameters_and_topologies_of_storage_classes_are_judged() {
 fn the_handler_of_a_runtime_class_stays() {
     let sent = json!({"metadata": {"name": "x"}, "handler": "runc"});
     assert_eq!(refusals("runtimeclasses", &sent), [""; 0]);
-    let told = refusals_of_change("runtimeclasses", &sent, |object| {
+    let errors = refusals_of_change("runtimeclasses", &sent, |object| {
         object["handler"] = json!("kata");
     });
     assert_eq!(
-        told,
+        errors,
         ["handler: Invalid value: \"kata\": field is immutable"]
     );
     assert!(rules("runtimeclasses").traits.create_on_update);

@@ -44,7 +44,7 @@ fn binding(kind: &str, subject: &Value) -> Value {
 fn bindings_refuse_strange_roles_and_subjects() {
     let user = json!({"kind": "User", "name": "u"});
     let account = json!({"kind": "ServiceAccount", "name": "s"});
-    for (plural, binding, told) in [
+    for (plural, binding, errors) in [
         ("rolebindings", binding("Role", &account), None),
         ("clusterrolebindings", binding("ClusterRole", &user), None),
         (
@@ -75,7 +75,7 @@ fn bindings_refuse_strange_roles_and_subjects() {
             ),
         ),
     ] {
-        assert_eq!(refusals(plural, &binding), Vec::from_iter(told));
+        assert_eq!(refusals(plural, &binding), Vec::from_iter(errors));
     }
 }
 
@@ -83,12 +83,15 @@ fn bindings_refuse_strange_roles_and_subjects() {
 fn a_binding_keeps_its_role() {
     for plural in ["rolebindings", "clusterrolebindings"] {
         let sent = binding("ClusterRole", &json!({"kind": "User", "name": "u"}));
-        let told = refusals_of_change(plural, &sent, |object| {
+        let errors = refusals_of_change(plural, &sent, |object| {
             object["roleRef"]["name"] = json!("admin");
         });
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("roleRef: Invalid value: "), "{told:?}");
-        assert!(told[0].ends_with(": cannot change roleRef"), "{told:?}");
+        assert_eq!(errors.len(), 1);
+        assert!(
+            errors[0].starts_with("roleRef: Invalid value: "),
+            "{errors:?}"
+        );
+        assert!(errors[0].ends_with(": cannot change roleRef"), "{errors:?}");
     }
 }
 

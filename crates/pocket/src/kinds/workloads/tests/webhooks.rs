@@ -29,7 +29,7 @@ fn webhooks_refuse_what_makes_no_sense() {
         rule[key] = value;
         json!({"rules": [rule]})
     };
-    for (over, told) in [
+    for (over, errors) in [
         (json!({}), None),
         (
             rule("resources", json!(["pods", "pods/status", "deployments/*"])),
@@ -144,7 +144,7 @@ fn webhooks_refuse_what_makes_no_sense() {
             ),
         ),
     ] {
-        let expected = told.map(|told| format!("webhooks[0].{told}"));
+        let expected = errors.map(|errors| format!("webhooks[0].{errors}"));
         let found = refusals("validatingwebhookconfigurations", &webhook(over));
         assert_eq!(found, Vec::from_iter(expected));
     }

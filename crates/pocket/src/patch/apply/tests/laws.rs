@@ -1,4 +1,4 @@
-//! Laws of apply.
+//! Properties of apply.
 
 use proptest::{collection, option, prelude::*};
 
@@ -35,7 +35,7 @@ fn config() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Entries in any order: the order of items is part of what is applied.
+/// Shuffles entries: the order of items is part of a configuration.
 trait ShuffleEntries<K, V> {
     fn prop_shuffle_entries(self) -> impl Strategy<Value = Vec<(K, V)>>;
 }
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// Without nulls and empty containers, which say nothing that outlives them.
+/// Without nulls and empty containers, which are not preserved.
 fn without_voids(value: &Value) -> Value {
     let void = |value: &Value| match value {
         Value::Null => true,
@@ -128,7 +128,7 @@ proptest! {
             fields => FieldSet::from_fields_v1(&fields).unwrap(),
         };
         prop_assert_eq!(&recorded, &claim);
-        // Nothing the configuration says differs from what is stored.
+        // The configuration does not differ from what is stored.
         let changes = compare(deployment_schema(), Some(object), &b);
         prop_assert!(changes.added.is_empty() && changes.modified.is_empty());
     }
@@ -150,7 +150,7 @@ proptest! {
         }
         let present = compare(deployment_schema(), None, &object);
         let present = present.added.union(present.modified).difference(untracked());
-        // Tracking ends for good when the last owned field goes.
+        // Tracking ends for good when the last owned field is removed.
         prop_assert!(all == present || managers.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Lists: keyed, sets and atomic ones, and where no schema speaks.
+//! Lists: keyed, sets and atomic ones, and lists without a schema.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn items_come_in_applied_order_between_those_that_stay() {
         let names = names.chars().map(|c| json!({"name": c.to_string()}));
         json!({"containers": names.collect::<Vec<_>>()})
     };
-    // Live, applied, outcome.
+    // Live, applied, result.
     for (live, applied, expected) in [
         ("ab", "x", "abx"),
         ("ab", "xa", "xab"),

@@ -1,4 +1,4 @@
-//! What a refused apply is told.
+//! The errors of a refused apply.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn a_conflict_is_answered_with_409_and_a_cause_for_each_field() {
     story.live = Some(deployment(&json!({"replicas": 1, "paused": true})));
     let through_scale = Stamp {
         subresource: Some("scale"),
-        scope: Scope::Other,
+        scope: EndpointScope::Other,
         ..stamp("hpa", T1)
     };
     let mut live = deployment(&json!({"replicas": 1, "paused": true}));
@@ -189,5 +189,5 @@ fn broken_stored_entries_are_reported_and_not_overwritten() {
         &stamp("a", T1),
         true,
     );
-    assert_eq!(refused.unwrap_err(), Error::Stored(BadEntry::Operation));
+    assert_eq!(refused.unwrap_err(), Error::Stored(InvalidEntry::Operation));
 }

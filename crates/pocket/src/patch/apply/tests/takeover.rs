@@ -65,9 +65,9 @@ fn without_the_annotation_nothing_is_inherited() {
 }
 
 #[test]
-fn last_applied_values_yield_whoever_is_said_to_own_them() {
+fn last_applied_values_yield_whatever_manager_owns_them() {
     let mut story = client_side(&json!({"a": "1", "b": "1"}));
-    // An old server recorded nobody.
+    // An old server recorded no managers.
     let live = story.live.as_mut().unwrap();
     live["metadata"]
         .as_object_mut()
@@ -78,7 +78,7 @@ fn last_applied_values_yield_whoever_is_said_to_own_them() {
 }
 
 #[test]
-fn a_value_somebody_changed_since_is_still_a_conflict() {
+fn a_value_changed_since_is_still_a_conflict() {
     let mut story = client_side(&json!({"a": "1", "b": "1"}));
     story.update("edit", |object| object["data"]["a"] = json!("edited"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Laws of field sets.
+//! Properties of field sets.
 
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ proptest! {
         }
         prop_assert_eq!(left.is_empty(), a.is_empty());
         prop_assert_eq!(&union, &right.clone().union(left.clone()));
-        // Canonical: the same members make the same value, however it came about.
+        // Canonical: the same members make the same value, whatever operations led to it.
         prop_assert_eq!(&difference.union(both), &left);
         prop_assert!(left.clone().difference(&left).is_empty());
         let within = a.iter().all(|path| right.contains(path));

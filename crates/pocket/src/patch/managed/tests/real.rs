@@ -1,4 +1,4 @@
-//! What real servers record on create, kind by kind: which structs have a dot and which do not.
+//! What kube-apiserver records on create, kind by kind: which structs have a dot and which do not.
 
 use super::*;
 

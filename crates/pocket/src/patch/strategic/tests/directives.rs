@@ -27,7 +27,7 @@ fn a_map_may_be_replaced_or_emptied() {
 }
 
 #[test]
-fn nobody_asks_for_a_merge() {
+fn an_explicit_merge_directive_is_refused() {
     let schema = builtin().named("io.k8s.api.core.v1.Pod").unwrap();
     for (word, shown) in [(json!("merge"), "merge"), (Value::Null, "%!s(<nil>)")] {
         let patch = json!({"spec": {"$patch": word}});
@@ -277,21 +277,21 @@ fn the_patch_of_kubectl_apply_is_understood() {
     assert_eq!(patched("apps.v1.Deployment", live, patch), expected);
 }
 
-/// Quadratic work on these lists would not end within any patience.
+/// Quadratic work on these lists would not end within any reasonable time.
 #[test]
 fn large_lists_are_merged_and_ordered() {
-    const MANY: usize = 30_000;
+    const ITEMS: usize = 30_000;
     let keyed = |range: std::ops::Range<usize>| -> Value {
         range.map(|i| json!({"name": format!("n{i}")})).collect()
     };
-    let order: Value = (0..2 * MANY)
+    let order: Value = (0..2 * ITEMS)
         .rev()
         .map(|i| json!({"name": format!("n{i}")}))
         .collect();
-    let mut added = keyed(MANY..2 * MANY);
+    let mut added = keyed(ITEMS..2 * ITEMS);
     added.as_array_mut().unwrap().reverse();
     let patch = json!({"spec": {"$setElementOrder/containers": order, "containers": added}});
-    let result = patched("core.v1.Pod", pod(&keyed(0..MANY)), patch);
+    let result = patched("core.v1.Pod", pod(&keyed(0..ITEMS)), patch);
     assert_eq!(result["spec"]["containers"], order);
 
     let finalizers = |range: std::ops::Range<usize>| -> Value {
@@ -300,8 +300,8 @@ fn large_lists_are_merged_and_ordered() {
     };
     let result = patched(
         "core.v1.Pod",
-        finalizers(0..MANY),
-        finalizers(MANY / 2..2 * MANY),
+        finalizers(0..ITEMS),
+        finalizers(ITEMS / 2..2 * ITEMS),
     );
-    assert_eq!(result, finalizers(0..2 * MANY));
+    assert_eq!(result, finalizers(0..2 * ITEMS));
 }

@@ -1,4 +1,4 @@
-//! What holds for all objects and patches.
+//! Properties that hold for all objects and patches.
 
 use super::*;
 use crate::patch::json::tests::any_json;
@@ -39,8 +39,8 @@ trait Shuffled<K, V>: Strategy<Value = std::collections::BTreeMap<K, V>> + Sized
 
 impl<K, V, S: Strategy<Value = std::collections::BTreeMap<K, V>>> Shuffled<K, V> for S {}
 
-/// The two kinds of merge differ in one thing: a null in a map inside a list goes here, and stays
-/// there.
+/// The two kinds of merge differ in one respect: a null in a map inside a list is removed here, and
+/// stays there.
 fn drop_nulls_in_lists(value: &mut Value, in_list: bool) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|v| drop_nulls_in_lists(v, true)),

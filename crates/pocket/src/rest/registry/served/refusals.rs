@@ -1,10 +1,10 @@
-//! Refusals in the name of a resource.
+//! Errors in the name of a resource.
 
 use super::Served;
 use crate::status::{ApiError, Problems, Result};
 
 impl Served {
-    /// Where a real server keeps the objects of this resource; its refusals show it.
+    /// The etcd key prefix of this resource in kube-apiserver; some errors show it.
     pub fn storage_key(&self) -> String {
         let resource = &self.resource;
         let plural = resource.plural.as_str();
@@ -33,13 +33,13 @@ impl Served {
         ApiError::already_exists(&self.resource.group, &self.resource.plural, name)
     }
 
-    /// 409 for a state that was overtaken.
+    /// 409 for an outdated resourceVersion.
     pub fn stale(&self, name: &str) -> ApiError {
         ApiError::stale(&self.resource.group, &self.resource.plural, name)
     }
 
-    /// 422 for an update that must say which state it builds on. Other servers name the plural here,
-    /// and not the kind as in every other refusal of this reason.
+    /// 422 for an update without a resourceVersion. kube-apiserver names the plural here, and not
+    /// the kind as in every other error of this reason.
     pub fn unversioned(&self, name: &str) -> ApiError {
         let mut problems = Problems::new();
         let detail = "must be specified for an update";
@@ -47,7 +47,7 @@ impl Served {
         ApiError::invalid(&self.resource.group, &self.resource.plural, name, &problems)
     }
 
-    /// 422 if there is any problem with `value`, which is called what it calls itself.
+    /// 422 if there is any problem with `value`; the error names the kind that the object declares.
     pub fn refuse_object(
         &self,
         value: &serde_json::Value,
@@ -71,7 +71,7 @@ impl Served {
         if problems.is_empty() {
             return Ok(());
         }
-        // Events are called by the group they are stored in.
+        // Events are named by the group they are stored in.
         let group = match self.resource.group.as_str() {
             "events.k8s.io" => "",
             group => group,
@@ -84,7 +84,7 @@ impl Served {
         ))
     }
 
-    /// 403 for a delete of what must stay.
+    /// 403 for a delete of an object that must stay.
     pub fn may_delete(&self, value: &serde_json::Value) -> Result<()> {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         let refuse =

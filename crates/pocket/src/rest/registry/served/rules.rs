@@ -1,59 +1,59 @@
-//! What a kind demands of its objects, built-in or custom.
+//! Normalization, defaulting and validation of a kind's objects, built-in or custom.
 
 use serde_json::Value;
 
-use super::{Served, Shape};
+use super::{SchemaSource, Served};
 use crate::{
     kinds::{check, metadata},
     schema::{conform, whole_numbers},
     status::{Problems, Result},
 };
 
-/// Custom objects have whole numbers without a fraction as long as a float tells each from the
-/// next: up to 2^53.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Up to 2^53, where a float represents every integer, whole numbers of custom objects are stored
+/// without a fraction.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 impl Served {
-    /// Brings a value into the shape of this version. Returns the fields that were dropped.
+    /// Normalizes a value to this version. Returns the fields that were dropped.
     pub fn conform(&self, value: &mut Value) -> Result<Vec<String>> {
         match &self.shape {
-            Shape::BuiltIn { schema, .. } => {
+            SchemaSource::BuiltIn { schema, .. } => {
                 let conformed =
                     conform::conform(*schema, value, &self.resource.kind, &self.api_version)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom { .. } => self
+            SchemaSource::Custom { .. } => self
                 .read_custom(value)
                 .map_err(|why| conform::unreadable(&self.resource.kind, &self.api_version, &why)),
         }
     }
 
-    /// As [`Self::conform`], for an object that a patch has made: a mismatch is the patch's fault.
+    /// As [`Self::conform`], for an object that a patch has made: errors are those of the patch.
     pub fn conform_patched(&self, value: &mut Value) -> Result<Vec<String>> {
         match &self.shape {
-            Shape::BuiltIn { schema, .. } => {
+            SchemaSource::BuiltIn { schema, .. } => {
                 let conformed = conform::conform_patched(*schema, value, &self.resource.kind)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom { .. } => self
+            SchemaSource::Custom { .. } => self
                 .read_custom(value)
                 .map_err(|why| conform::unreadable_patch(&why)),
         }
     }
 
-    /// As [`Self::conform`], in the words for an object that was merged from typed parts.
+    /// As [`Self::conform`], with the messages for an object that was merged from typed parts.
     pub fn conform_merged(&self, value: &mut Value) -> Result<Vec<String>, String> {
         match &self.shape {
-            Shape::BuiltIn { schema, .. } => {
+            SchemaSource::BuiltIn { schema, .. } => {
                 let conformed = conform::conform_merged(*schema, value, &self.resource.kind)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom { .. } => self.conform_custom(value),
+            SchemaSource::Custom { .. } => self.conform_custom(value),
         }
     }
 
     fn conform_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
-        let Shape::Custom {
+        let SchemaSource::Custom {
             definition,
             version,
             ..
@@ -68,14 +68,14 @@ impl Served {
         Ok(dropped)
     }
 
-    /// As a custom object is read whole. Of one that calls itself another kind only the metadata
-    /// is known.
+    /// Normalizes a whole custom object. Of one that declares another kind only the metadata is
+    /// known.
     fn read_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
         if self.is_foreign(value) {
             return conform_metadata(value);
         }
         let mut dropped = conform_metadata(value)?;
-        if let Shape::Custom {
+        if let SchemaSource::Custom {
             definition,
             version,
             ..
@@ -89,7 +89,7 @@ impl Served {
         Ok(dropped)
     }
 
-    /// Whether a custom object calls itself another kind.
+    /// Whether a custom object declares another kind.
     pub fn is_foreign(&self, value: &Value) -> bool {
         let version = value["apiVersion"].as_str().unwrap_or_default();
         let (group, _) = version.rsplit_once('/').unwrap_or_default();
@@ -97,29 +97,29 @@ impl Served {
             && (value["kind"] != self.resource.kind.as_str() || group != self.resource.group)
     }
 
-    /// Writes numbers of a custom object as they are stored, once nobody tells `2.0` from `2` any
-    /// more.
+    /// Normalizes numbers of a custom object to their stored form, once `2.0` and `2` need not be
+    /// told apart any more.
     pub fn settle_numbers(&self, value: &mut Value) {
         if self.is_custom() {
-            whole_numbers(value, EXACT);
+            whole_numbers(value, MAX_EXACT_INTEGER);
         }
     }
 
-    /// Reads what is applied to a custom object as the reference does, which has no type for it: a
-    /// time that is none is null, and numbers are what they count. Returns why the object cannot be
-    /// converted to the stored version, which is found when everything else was.
+    /// Reads an applied custom object as kube-apiserver does, which has no type for it: an invalid
+    /// time is null, and whole numbers are integers. Returns why the object cannot be converted to
+    /// the stored version, which is reported after all other errors.
     pub fn read_applied(&self, config: &mut Value) -> Option<String> {
         if !self.is_custom() {
             return None;
         }
-        whole_numbers(config, EXACT);
+        whole_numbers(config, MAX_EXACT_INTEGER);
         let metadata = config.get_mut("metadata").and_then(Value::as_object_mut)?;
         let mut unstorable = None;
         for field in ["creationTimestamp", "deletionTimestamp"] {
             let text = metadata.get(field).and_then(Value::as_str);
             if text.is_some_and(|text| crate::crd::validate::date_time(text).is_none()) {
                 let time = metadata.insert(field.into(), Value::Null);
-                // The time of creation is the server's own.
+                // The server sets the creation time itself.
                 if field == "deletionTimestamp" && !self.is_storage() {
                     let mut metadata = serde_json::json!({field: time});
                     unstorable = conform::conform_object_meta(&mut metadata).err();
@@ -129,13 +129,13 @@ impl Served {
         unstorable
     }
 
-    /// Fills what was left out. A custom object keeps the schema of the version it is sent in, and
-    /// nothing is known of one that calls itself another kind.
+    /// Fills defaults. A custom object uses the schema of the version it is sent in; nothing is
+    /// known of one that declares another kind.
     pub fn default(&self, value: &mut Value) {
         match &self.shape {
-            Shape::Custom { .. } if self.is_foreign(value) => {}
-            Shape::BuiltIn { .. } => (self.rules.default)(value),
-            Shape::Custom {
+            SchemaSource::Custom { .. } if self.is_foreign(value) => {}
+            SchemaSource::BuiltIn { .. } => (self.rules.default)(value),
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -143,9 +143,9 @@ impl Served {
         }
     }
 
-    /// Drops what the version that is stored has no room for.
+    /// Drops fields that the storage version does not have.
     pub fn fit(&self, value: &mut Value) {
-        if let Shape::Custom {
+        if let SchemaSource::Custom {
             definition, stored, ..
         } = &self.shape
             && !self.is_storage()
@@ -154,9 +154,9 @@ impl Served {
         }
     }
 
-    /// Rules on a change in the form of an API that is stored as another. Both are as stored.
+    /// Validates a change in the form of an API that is stored as another. Both are as stored.
     pub fn check_alias_change(&self, new: &Value, old: &Value, problems: &mut Problems) {
-        if let Shape::BuiltIn {
+        if let SchemaSource::BuiltIn {
             alias: Some(alias), ..
         } = &self.shape
         {
@@ -165,9 +165,9 @@ impl Served {
         }
     }
 
-    /// Rules on a new object in the form of an API that is stored as another.
+    /// Validates a new object in the form of an API that is stored as another.
     pub fn check_alias(&self, value: &mut Value) -> Result<()> {
-        let Shape::BuiltIn {
+        let SchemaSource::BuiltIn {
             alias: Some(alias), ..
         } = &self.shape
         else {
@@ -182,7 +182,7 @@ impl Served {
         )
     }
 
-    /// A new custom object has no status, whatever was sent.
+    /// Drops the status of a new custom object.
     pub fn drop_status(&self, value: &mut Value) {
         if self.is_custom()
             && self.has_status()
@@ -192,18 +192,18 @@ impl Served {
         }
     }
 
-    /// Rules on a new object, or on a change of an old one.
+    /// Validates a new object, or a change of an old one.
     pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
         let namespaced = self.resource.namespaced;
         match (&self.shape, old) {
-            (Shape::BuiltIn { stored, .. }, None) => {
+            (SchemaSource::BuiltIn { stored, .. }, None) => {
                 check::validate_object(&self.rules, *stored, namespaced, new, problems);
             }
-            (Shape::BuiltIn { stored, .. }, Some(old)) => {
+            (SchemaSource::BuiltIn { stored, .. }, Some(old)) => {
                 check::validate_change(&self.rules, *stored, namespaced, (new, old), problems);
             }
             (
-                Shape::Custom {
+                SchemaSource::Custom {
                     definition,
                     version,
                     ..
@@ -232,8 +232,8 @@ impl Served {
         }
     }
 
-    /// What the writer is told beside the answer. Of a custom object, only what this write brought;
-    /// of a built-in one, nothing if the write left what it asks for as it was.
+    /// The warnings of a write. For a custom object, only about what this write changed; for a
+    /// built-in one, none if the write left the spec as it was.
     pub fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         let Some(old) = old else {
             let mut told = (self.rules.first_warnings)(new);
@@ -252,15 +252,15 @@ impl Served {
         told
     }
 
-    /// Rules on a change of status alone.
+    /// Validates a change of status alone.
     pub fn validate_status(&self, new: &Value, old: &Value, problems: &mut Problems) {
         match &self.shape {
-            Shape::BuiltIn { .. } => {
+            SchemaSource::BuiltIn { .. } => {
                 self.validate_changed_metadata(new, old, problems);
                 metadata::validate_finalizer_domains(new, problems);
                 (self.rules.validate_status)(new, old, problems);
             }
-            Shape::Custom { .. } => {
+            SchemaSource::Custom { .. } => {
                 let mut found = Problems::new();
                 self.validate(new, Some(old), &mut found);
                 for error in &found {
@@ -282,23 +282,23 @@ impl Served {
         metadata::validate_metadata_update(new, old, problems);
     }
 
-    /// What a delete changes on an object that cannot go at once.
+    /// Marks an object that is deleted and cannot be removed at once.
     pub fn begin_removal(&self, value: &mut Value, now: &str) {
         self.role.begin_removal(value, now);
     }
 
-    /// Takes back the deadline of a delete where there is no such thing.
+    /// Removes the deadline of a delete for kinds without one.
     pub fn without_grace(&self, new: &mut Value, old: &Value) {
         self.role.without_grace(new, old);
     }
 
-    /// Whether nothing of the kind's own keeps a deleted object.
+    /// Whether no kind-specific finalizer keeps a deleted object.
     pub fn nothing_left(&self, value: &Value) -> bool {
         self.role.nothing_left(value)
     }
 }
 
-/// The metadata of a custom object is held as that of any other.
+/// Normalizes the metadata of a custom object, as for any other.
 fn conform_metadata(value: &mut Value) -> Result<Vec<String>, String> {
     let metadata = value.get_mut("metadata").filter(|value| !value.is_null());
     let Some(metadata) = metadata else {

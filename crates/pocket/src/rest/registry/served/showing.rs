@@ -1,9 +1,9 @@
-//! Objects as clients see them: in the version they asked for, whole or as rows.
+//! Objects as clients see them: in the requested version, whole or as rows.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
-use super::{Served, Shape};
+use super::{SchemaSource, Served};
 use crate::{
     crd,
     kinds::{field_value, has_field_label, has_own_labels, scale},
@@ -27,7 +27,7 @@ impl Served {
         self.converted(object.value()).to_string().into()
     }
 
-    /// The bytes of the object for whoever reads or writes it whole.
+    /// The bytes of the object for reads and writes of the whole object.
     pub fn shown_whole(&self, object: &Object) -> Bytes {
         match self.veiled(object) {
             Some(value) => value.to_string().into(),
@@ -35,7 +35,7 @@ impl Served {
         }
     }
 
-    /// The object without what its kind hides, if it may have that.
+    /// The object without the fields its kind hides, if it may have any.
     fn veiled(&self, object: &Object) -> Option<Value> {
         let veil = self.rules.veil?;
         memchr::memmem::find(object.json(), veil.mark.as_bytes())?;
@@ -44,7 +44,7 @@ impl Served {
         Some(value)
     }
 
-    /// Adds an item of a list: built-in lists leave out what the list says for all of them.
+    /// Appends an item of a list: built-in lists leave out apiVersion and kind, which the list has.
     pub fn put_item(&self, object: &Object, out: &mut BytesMut) {
         if self.is_custom() {
             out.put_slice(&self.shown(object));
@@ -62,22 +62,23 @@ impl Served {
         out.put_slice(object.body());
     }
 
-    /// Whether no defaults of a later definition, and no other version, can make a difference.
+    /// Whether stored bytes can be shown as they are: no defaults of a later definition, and no
+    /// other version.
     fn shows_stored_bytes(&self) -> bool {
         match &self.shape {
-            Shape::BuiltIn { alias, .. } => alias.is_none(),
-            Shape::Custom { has_defaults, .. } => self.is_storage() && !has_defaults,
+            SchemaSource::BuiltIn { alias, .. } => alias.is_none(),
+            SchemaSource::Custom { has_defaults, .. } => self.is_storage() && !has_defaults,
         }
     }
 
-    /// A stored value as this version shows it.
+    /// A stored value in this version.
     pub fn converted(&self, mut value: Value) -> Value {
         match &self.shape {
-            Shape::BuiltIn { alias: None, .. } => value,
-            Shape::BuiltIn {
+            SchemaSource::BuiltIn { alias: None, .. } => value,
+            SchemaSource::BuiltIn {
                 alias: Some(alias), ..
             } => (alias.show)(value),
-            Shape::Custom {
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -89,23 +90,23 @@ impl Served {
         }
     }
 
-    /// Turns a value of this version, in place, into one that may be stored.
+    /// Converts a value of this version, in place, to the storage version.
     pub fn to_storage(&self, value: &mut Value) {
         match &self.shape {
-            Shape::BuiltIn {
+            SchemaSource::BuiltIn {
                 alias: Some(alias), ..
             } => *value = (alias.store)(std::mem::take(value)),
-            Shape::BuiltIn { alias: None, .. } => {}
-            Shape::Custom { .. } => value["apiVersion"] = json!(self.resource.storage),
+            SchemaSource::BuiltIn { alias: None, .. } => {}
+            SchemaSource::Custom { .. } => value["apiVersion"] = json!(self.resource.storage),
         }
     }
 
-    /// The reverse of [`Self::to_storage`].
+    /// The inverse of [`Self::to_storage`].
     pub fn from_storage(&self, value: &mut Value) {
         *value = self.converted(std::mem::take(value));
     }
 
-    /// The refusal of a field that objects are not selected by, in the words of the kind.
+    /// The error for an unsupported field selector, in the kind's wording.
     pub fn unknown_field_label(&self, fields: &FieldSelector, error: ApiError) -> ApiError {
         let plain =
             !self.is_custom() && !has_own_labels(&self.resource.group, &self.resource.plural);
@@ -121,7 +122,7 @@ impl Served {
         }
     }
 
-    /// Whether objects are selected by this field.
+    /// Whether objects can be selected by this field.
     pub fn has_field_label(&self, path: &str) -> bool {
         if matches!(path, "metadata.name")
             || (path == "metadata.namespace" && self.resource.namespaced)
@@ -129,10 +130,10 @@ impl Served {
             return true;
         }
         match &self.shape {
-            Shape::BuiltIn { .. } => {
+            SchemaSource::BuiltIn { .. } => {
                 has_field_label(&self.resource.group, &self.resource.plural, path)
             }
-            Shape::Custom {
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -146,8 +147,8 @@ impl Served {
     /// The value of a selectable field, as text.
     pub fn field(&self, value: &Value, path: &str) -> String {
         match &self.shape {
-            Shape::BuiltIn { .. } => field_value(&self.resource.plural, value, path),
-            Shape::Custom {
+            SchemaSource::BuiltIn { .. } => field_value(&self.resource.plural, value, path),
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -160,13 +161,13 @@ impl Served {
         }
     }
 
-    /// How rows of this kind are printed.
+    /// The printer of this kind's rows.
     pub fn printer(&self) -> Printer {
         match &self.shape {
-            Shape::BuiltIn { .. } => {
+            SchemaSource::BuiltIn { .. } => {
                 Printer::builtin(&self.resource.group, &self.version, &self.resource.plural)
             }
-            Shape::Custom {
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -177,14 +178,14 @@ impl Served {
         }
     }
 
-    /// Where the numbers of the scale subresource are, if there is one.
+    /// The paths of the scale subresource, if there is one.
     pub fn scale(&self) -> Option<scale::Paths<'_>> {
         match &self.shape {
-            Shape::BuiltIn { .. } => {
+            SchemaSource::BuiltIn { .. } => {
                 scale::is_scalable(&self.resource.group, &self.resource.plural)
                     .then_some(scale::BUILT_IN)
             }
-            Shape::Custom {
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -199,10 +200,10 @@ impl Served {
         }
     }
 
-    /// Where a version of this resource keeps the number that its Scale sets; `None` if there is
-    /// no such version, nothing if it has no Scale.
+    /// The path of the replicas in a version of this resource; `None` if there is no such version,
+    /// empty if it has no Scale.
     pub fn number_path(&self, api_version: &str) -> Option<&str> {
-        let Shape::Custom { definition, .. } = &self.shape else {
+        let SchemaSource::Custom { definition, .. } = &self.shape else {
             return Some(scale::BUILT_IN.spec_replicas);
         };
         let (_, name) = api_version.rsplit_once('/')?;
@@ -214,11 +215,11 @@ impl Served {
         Some(scale.map_or("", |paths| paths.spec_replicas.source()))
     }
 
-    /// What to warn users of a version that goes away.
+    /// The deprecation warning of this version.
     pub fn deprecation(&self) -> Option<String> {
         match &self.shape {
-            Shape::BuiltIn { .. } => self.traits().deprecation.map(str::to_owned),
-            Shape::Custom {
+            SchemaSource::BuiltIn { .. } => self.traits().deprecation.map(str::to_owned),
+            SchemaSource::Custom {
                 definition,
                 version,
                 ..
@@ -242,7 +243,7 @@ fn text(value: &Value) -> String {
 fn column(column: &crd::PrinterColumn) -> table::Column {
     let path = column.path.clone();
     table::Column {
-        definition: table::Definition {
+        definition: table::ColumnDefinition {
             name: column.name.clone(),
             kind: column.ty.clone(),
             format: column.format.clone(),

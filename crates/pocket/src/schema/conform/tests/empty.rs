@@ -1,8 +1,8 @@
-//! Lists and maps with nothing in them.
+//! Empty lists and maps.
 
 use super::*;
 
-/// Where nothing may be set, an empty list is something; everywhere else it is nothing.
+/// Where nothing may be set, an empty list counts as set; everywhere else it is absent.
 #[test]
 fn empty_lists_are_kept_to_be_refused() {
     for (pointer, field, kept) in [

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::journal::{Journal, Settings, faulty::FaultyDisk};
+use crate::store::journal::{Journal, JournalSettings, faulty::FaultyDisk};
 
 fn disk_with(text: &str) -> Arc<dyn Disk> {
     let disk = FaultyDisk::default();
@@ -45,7 +45,7 @@ fn a_file_that_names_no_format_is_refused() {
 #[test]
 fn a_new_folder_says_its_format_in_plain_text() {
     let disk = FaultyDisk::default();
-    Journal::open(Box::new(disk.clone()), Settings::default()).unwrap();
+    Journal::open(Box::new(disk.clone()), JournalSettings::default()).unwrap();
     assert_eq!(disk.read(FORMAT).unwrap(), b"pocket data format 1\n");
 }
 

@@ -1,4 +1,4 @@
-//! Files that were changed, cut off or removed behind our back.
+//! Files that were changed, truncated or removed by another program.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn path_in(error: &Error) -> String {
     }
 }
 
-/// Damage may go unnoticed only where nothing was written, or where it loses nothing.
+/// Damage may go undetected only where nothing was written, or where it loses nothing.
 #[test]
 fn a_flipped_bit_is_noticed_or_harmless_after_an_orderly_stop() {
     let (disk, journal, model) = written_disk();
@@ -35,7 +35,8 @@ fn a_flipped_bit_is_noticed_or_harmless_after_an_orderly_stop() {
     }
 }
 
-/// The limit that the module speaks of: without an orderly stop, the last batch alone is in doubt.
+/// The limit in the module's documentation: without an orderly stop, only the last batch is in
+/// doubt.
 #[test]
 fn after_a_crash_only_the_last_batch_is_in_doubt() {
     let (disk, _, model) = written_disk();
@@ -70,7 +71,7 @@ fn a_file_that_was_cut_off_is_noticed() {
         for shorter in 0..len {
             let copy = disk.copy();
             copy.tamper(&name, |file| file.truncate(shorter));
-            // The label without its line break still says everything.
+            // The content without its line break is still complete.
             if name == layout::FORMAT && shorter == len - 1 {
                 continue;
             }

@@ -3,31 +3,31 @@
 use std::{error::Error as _, io::ErrorKind};
 
 use super::*;
-use crate::store::journal::faulty::{Call, Dice, Loss};
+use crate::store::journal::faulty::{Dice, DiskCall, Loss};
 
 #[test]
 fn a_failed_write_names_the_file_and_the_remedy_and_ends_the_journal() {
     let cases = [
         (
-            Call::Write,
+            DiskCall::Write,
             ErrorKind::StorageFull,
             "cannot write",
             "free space",
         ),
         (
-            Call::SetLen,
+            DiskCall::SetLen,
             ErrorKind::StorageFull,
             "cannot grow",
             "free space",
         ),
         (
-            Call::Sync,
+            DiskCall::Sync,
             ErrorKind::Other,
             "cannot sync",
             "check the disk",
         ),
         (
-            Call::Write,
+            DiskCall::Write,
             ErrorKind::ReadOnlyFilesystem,
             "cannot write",
             "writable",
@@ -47,7 +47,7 @@ fn a_failed_write_names_the_file_and_the_remedy_and_ends_the_journal() {
         assert!(error.source().is_some());
 
         let calls = disk.calls();
-        disk.fail(Call::Remove, kind);
+        disk.fail(DiskCall::Remove, kind);
         assert_eq!(journal.append(&batch).unwrap_err().to_string(), message);
         assert_eq!(journal.append(&[]).unwrap_err().to_string(), message);
         assert!(journal.begin_compaction(2).is_err());
@@ -68,7 +68,7 @@ fn what_is_found_after_a_failed_sync_is_made_durable_first() {
         let disk = FaultyDisk::default();
         let (mut journal, _) = open(&disk).unwrap();
         journal.append(&[put(1, "a", "x")]).unwrap();
-        disk.fail(Call::Sync, ErrorKind::Other);
+        disk.fail(DiskCall::Sync, ErrorKind::Other);
         if rotate {
             assert!(journal.begin_compaction(1).is_err());
         } else {
@@ -87,14 +87,14 @@ fn what_is_found_after_a_failed_sync_is_made_durable_first() {
 
 #[test]
 fn a_snapshot_that_cannot_be_written_leaves_the_journal_as_it_was() {
-    for call in [Call::Write, Call::Sync, Call::Create] {
+    for call in [DiskCall::Write, DiskCall::Sync, DiskCall::Create] {
         let (disk, mut journal, mut model) = written_disk();
         let compaction = journal.begin_compaction(7).unwrap();
         disk.fail(call, ErrorKind::StorageFull);
         let error = compaction.write(&mut model.live().into_iter()).unwrap_err();
         assert!(error.to_string().contains("/data/snapshot-"), "{error}");
         assert!(error.to_string().contains("free space"), "{error}");
-        disk.fail(Call::Remove, ErrorKind::Other);
+        disk.fail(DiskCall::Remove, ErrorKind::Other);
         assert!(
             !disk
                 .list()
@@ -113,14 +113,14 @@ fn a_snapshot_that_cannot_be_written_leaves_the_journal_as_it_was() {
 
 #[test]
 fn a_snapshot_that_cannot_be_named_takes_no_effect() {
-    for call in [Call::Rename, Call::SyncFolder, Call::Remove] {
+    for call in [DiskCall::Rename, DiskCall::SyncFolder, DiskCall::Remove] {
         let (disk, mut journal, mut model) = written_disk();
         let compaction = journal.begin_compaction(7).unwrap();
         let snapshot = compaction.write(&mut model.live().into_iter()).unwrap();
         disk.fail(call, ErrorKind::Other);
         let error = journal.finish_compaction(snapshot).unwrap_err();
         assert!(error.to_string().contains("/data"), "{error}");
-        disk.fail(Call::Create, ErrorKind::Other);
+        disk.fail(DiskCall::Create, ErrorKind::Other);
         let batch = [put(8, "f", "eight")];
         journal.append(&batch).unwrap();
         model.apply(&batch);
@@ -135,6 +135,6 @@ fn a_snapshot_that_cannot_be_named_takes_no_effect() {
 fn a_full_disk_can_be_opened_and_read() {
     let (disk, _, model) = written_disk();
     let full = disk.copy();
-    full.fail(Call::SetLen, ErrorKind::StorageFull);
+    full.fail(DiskCall::SetLen, ErrorKind::StorageFull);
     assert!(model.matches(&open(&full).unwrap().1));
 }

@@ -9,7 +9,7 @@ fn a_folder_keeps_what_was_written_and_hides_it_from_others() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("new/data");
     let disk = FolderDisk::open(&folder).unwrap();
-    let (mut journal, _) = Journal::open(Box::new(disk), Settings::default()).unwrap();
+    let (mut journal, _) = Journal::open(Box::new(disk), JournalSettings::default()).unwrap();
     journal.append(&[put(1, "a", "x")]).unwrap();
     journal
         .compact(1, &mut [put(1, "a", "x")].into_iter())
@@ -18,7 +18,7 @@ fn a_folder_keeps_what_was_written_and_hides_it_from_others() {
     journal.close().unwrap();
 
     let disk = FolderDisk::open(&folder).unwrap();
-    let (_, recovered) = Journal::open(Box::new(disk), Settings::default()).unwrap();
+    let (_, recovered) = Journal::open(Box::new(disk), JournalSettings::default()).unwrap();
     assert_eq!(recovered.live, vec![put(1, "a", "x"), put(2, "b", "y")]);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);

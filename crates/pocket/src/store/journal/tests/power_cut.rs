@@ -5,12 +5,12 @@ use crate::store::journal::faulty::{Dice, LOSSES, Loss};
 
 const ROUNDS: usize = 40;
 
-/// A client of the journal that remembers what it was promised.
+/// A client of the journal that records what was confirmed.
 struct Client {
     disk: FaultyDisk,
-    /// Everything acknowledged.
+    /// Everything confirmed.
     model: Model,
-    /// The batch whose answer was not received.
+    /// The batch that was not confirmed.
     unanswered: Vec<Record>,
 }
 
@@ -63,8 +63,8 @@ impl Client {
         Ok(())
     }
 
-    /// Whatever is found after a restart must be what was promised, with the unanswered batch as
-    /// a whole or without it; from then on it is promised, too.
+    /// The content after a restart must be what was confirmed, with or without the whole
+    /// unconfirmed batch; from then on it counts as confirmed.
     fn adopt(&mut self, recovered: &Recovered) {
         let mut with_unanswered = self.model.clone();
         with_unanswered.apply(&std::mem::take(&mut self.unanswered));

@@ -30,7 +30,7 @@ impl Match {
     }
 }
 
-/// Matches items in order, each `...` taking as many as it must.
+/// Matches items in order; each `...` takes as many as necessary.
 fn glob(items: &[Value], found: &[Value], variables: &Variables) -> Option<Variables> {
     let Some((first, rest)) = items.split_first() else {
         return found.is_empty().then(|| variables.clone());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{ABSENT, Match};
 
-/// The `~` words that stand for a form of text.
+/// The `~` words for a format of text.
 const FORMS: [(&str, &str); 3] = [
     (
         "~uid",
@@ -44,7 +44,7 @@ impl Match {
         }
     }
 
-    /// A variable that is set must be equal; one that is not takes the value.
+    /// A variable that is set must be equal; one that is not captures the value.
     fn variable(&mut self, path: &str, name: &str, value: &Value) {
         let found = plain(value);
         match self.variables.get(name) {
@@ -92,7 +92,7 @@ impl Match {
         }
     }
 
-    /// `> 5`, or `> $a as $b` to keep the number.
+    /// `> 5`, or `> $a as $b` to capture the number.
     fn order(&mut self, path: &str, sign: &str, rest: &str, value: &Value) {
         let (bound, name) = rest.split_once(" as $").unwrap_or((rest, ""));
         let Some(bound) = self.filled(path, bound) else {

@@ -1,4 +1,4 @@
-//! What a well-formed file must still not do.
+//! Checks of well-formed scenario files.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::{
     Block, EventPattern, Request, Step,
 };
 
-/// Given to every scenario before its first block.
+/// Variables that every scenario has before its first block.
 const GIVEN: [&str; 2] = ["ns", "id"];
 
-/// Refuses a variable that is mentioned once: what nobody compares cannot fail, and is most often
-/// a slip of the pen for one that was captured earlier.
+/// Refuses a variable that is mentioned once: without a comparison it cannot fail, and it is most
+/// often a misspelling of one that was captured earlier.
 pub(super) fn captures_are_used(blocks: &[Block]) -> Result<(), Failure> {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for text in blocks.iter().flat_map(|block| texts(&block.step)) {
@@ -26,7 +26,7 @@ pub(super) fn captures_are_used(blocks: &[Block]) -> Result<(), Failure> {
         .find(|(name, count)| *count == 1 && !GIVEN.contains(&name.as_str()))
     {
         Some((name, _)) => Err(Failure::new(format!(
-            "${name} stands in this file once; use ~any for a value nobody compares"
+            "${name} occurs in this file once; use ~any for a value that is not compared"
         ))),
         None => Ok(()),
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{super::Failure, Answer, Block, EventPattern, Request, Step, blocks::Fence};
+use super::{super::Failure, Block, EventPattern, ExpectedResponse, Request, Step, blocks::Fence};
 
 type Located<T> = Result<T, (usize, Failure)>;
 
-/// Pairs requests with their answers and reads every other block.
+/// Pairs requests with their responses and parses every other block.
 pub(super) fn steps(fences: Vec<Fence>) -> Located<Vec<Block>> {
     let mut found = Vec::new();
     let mut fences = fences.into_iter().peekable();
@@ -76,7 +76,7 @@ fn request(text: &str, options: &[&str]) -> Result<Request, Failure> {
     })
 }
 
-fn answer(text: &str) -> Result<Answer, Failure> {
+fn answer(text: &str) -> Result<ExpectedResponse, Failure> {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
     let first = lines.next().unwrap_or_default().trim();
@@ -89,7 +89,7 @@ fn answer(text: &str) -> Result<Answer, Failure> {
     if code < 400 && !reason.is_empty() {
         return Err(Failure::new("only a refusal has a reason"));
     }
-    Ok(Answer {
+    Ok(ExpectedResponse {
         code,
         reason: (!reason.is_empty()).then(|| reason.to_owned()),
         headers: lines.map(header).collect::<Result<_, _>>()?,

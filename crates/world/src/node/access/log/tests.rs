@@ -4,9 +4,9 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn log(earlier: &str, current: &str) -> (TempDir, Log) {
+fn log(earlier: &str, current: &str) -> (TempDir, ContainerLog) {
     let folder = tempfile::tempdir().unwrap();
-    let log = Log::of(folder.path());
+    let log = ContainerLog::of(folder.path());
     if !earlier.is_empty() {
         fs::write(log.earlier(), earlier).unwrap();
     }
@@ -14,7 +14,7 @@ fn log(earlier: &str, current: &str) -> (TempDir, Log) {
     (folder, log)
 }
 
-async fn all(log: &Log, options: LogOptions) -> String {
+async fn all(log: &ContainerLog, options: LogOptions) -> String {
     let pieces: Vec<Bytes> = read(log, &options, None).unwrap().collect().await;
     String::from_utf8(pieces.concat()).unwrap()
 }
@@ -23,7 +23,7 @@ const EARLIER: &str = "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z s
 const CURRENT: &str = "2026-01-01T00:00:03Z stdout P thr\n2026-01-01T00:00:03.5Z stdout F ee\n2026-01-01T00:00:04Z stdout P fo";
 
 #[tokio::test]
-async fn parts_of_a_log_are_chosen_as_asked() {
+async fn a_log_is_filtered_by_its_options() {
     let (_folder, log) = log(EARLIER, &format!("{CURRENT}\n"));
     let options = LogOptions::default;
     assert_eq!(all(&log, options()).await, "one\ntwo\nthree\nfo");
@@ -74,7 +74,7 @@ async fn a_follower_sees_lines_across_files_and_ends_with_the_process() {
     prints.send_modify(|count| *count += 1);
     assert_eq!(lines.next().await.unwrap(), "two\n");
     assert_eq!(lines.next().await.unwrap(), "three\n");
-    // Another process of the container begins another log.
+    // Another process of the container starts another log.
     fs::rename(log.current(), log.previous().current()).unwrap();
     fs::write(log.current(), "T stdout F of another\n").unwrap();
     drop(prints);
@@ -82,7 +82,7 @@ async fn a_follower_sees_lines_across_files_and_ends_with_the_process() {
 }
 
 #[tokio::test]
-async fn a_follower_whose_log_turns_over_twice_between_two_looks_goes_on() {
+async fn a_follower_survives_two_rotations_between_two_reads() {
     let (_folder, log) = log("", "T stdout F one\n");
     let (prints, printed) = watch::channel(0);
     let follow = LogOptions {
@@ -106,7 +106,7 @@ async fn a_follower_whose_log_turns_over_twice_between_two_looks_goes_on() {
     prints.send_modify(|count| *count += 1);
     assert_eq!(lines.next().await.unwrap(), "four\n");
     drop(prints);
-    // What another process prints is not what is followed, however often that turns over.
+    // The output of another process is not followed, however often its log is rotated.
     for _ in 0..3 {
         fs::rename(log.current(), log.earlier()).unwrap();
         fs::write(log.current(), "T stdout F of another\n").unwrap();

@@ -1,0 +1,154 @@
+//! What a service should be doing, whatever it does at the moment.
+
+use std::time::Duration;
+
+use crate::{
+    api::{ElastiServiceStatus, Mode},
+    elasti_service::facts::Facts,
+    reason::Reason,
+    target::Keda,
+    trigger::Verdict,
+};
+
+/// What a service should be doing, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Goal {
+    /// It has to be awake, and is woken if it is not.
+    Awake(Reason),
+    /// It has to sleep.
+    Sleep(Reason),
+    /// It stays as it is, at most for this time.
+    Stay(Reason, Option<Duration>),
+}
+
+impl Goal {
+    pub(super) fn reason(&self) -> &Reason {
+        let (Self::Awake(reason) | Self::Sleep(reason) | Self::Stay(reason, _)) = self;
+        reason
+    }
+
+    pub(super) fn requeue_after(&self) -> Option<Duration> {
+        match self {
+            Self::Stay(_, requeue_after) => *requeue_after,
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn goal(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
+    if let Some((reason, message)) = obstacle(facts) {
+        return Goal::Awake(Reason::new(reason, message));
+    }
+    if let Some(left) = waiting_for_resolvers(facts) {
+        let message = "no resolver is ready, which may be temporary";
+        return Goal::Stay(Reason::new("ResolverAway", message), Some(left));
+    }
+    let awake = |reason, message: &str| Goal::Awake(Reason::new(reason, message));
+    if facts.is_observed() && has_slept(status) {
+        return awake("ObserveOnly", "it is only observed");
+    }
+    if facts.switches.off {
+        return awake("SwitchedOff", "no service sleeps in its namespace");
+    }
+    let kept = facts.kept_awake_until();
+    if let Some(left) = kept.and_then(|until| facts.until(until, Duration::ZERO)) {
+        let reason = Reason::new("KeptAwake", "a user keeps it awake for a time");
+        return if status.asleep_since.is_some() {
+            Goal::Awake(reason)
+        } else {
+            Goal::Stay(reason, Some(left))
+        };
+    }
+    let wake_requested = facts.wake_requested_at();
+    let sleep_requested = facts.sleep_requested_at();
+    let hand_off = status.hand_off.as_ref().map(|hand_off| hand_off.since);
+    let asleep = status.asleep_since.or(hand_off);
+    // For a service that is awake a request for a wake counts like any other request.
+    if asleep.is_some() && wake_requested >= asleep && wake_requested > sleep_requested {
+        return awake("WakeRequested", "a user requested that it wake");
+    }
+    if let Some(wake) = &facts.dependent_wake
+        && asleep.is_some_and(|asleep| wake.time >= asleep)
+        && Some(wake.time) > sleep_requested
+    {
+        return awake("Needed", &format!("{} woke and depends on it", wake.name));
+    }
+    by_verdict(facts, status)
+}
+
+/// Whether there is something of a sleep that has to be undone.
+pub(super) fn has_slept(status: &ElastiServiceStatus) -> bool {
+    status.asleep_since.is_some() || status.mode == Some(Mode::Proxy)
+}
+
+fn by_verdict(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
+    let last_needed = facts.last_needed_at(status);
+    let sleep_requested = facts.sleep_requested_at();
+    if sleep_requested.is_some() && sleep_requested > last_needed {
+        let reason = Reason::new("SleepRequested", "a user requested that it sleep");
+        return Goal::Sleep(reason);
+    }
+    match &facts.verdict {
+        Verdict::Busy(reason) => Goal::Awake(reason.clone()),
+        Verdict::Unknown(reason) => Goal::Stay(reason.clone(), None),
+        Verdict::Idle(reason) => {
+            if let Some(why) = facts.uncounted_requests() {
+                return Goal::Stay(Reason::new("NotCounted", why), None);
+            }
+            let last_needed = last_needed.max(reason.last_request_at);
+            match last_needed.and_then(|last| facts.until(last, facts.idle_time())) {
+                Some(left) => {
+                    let reason = Reason::new("CoolingDown", "its cooldown is not over");
+                    Goal::Stay(reason, Some(left))
+                }
+                None => Goal::Sleep(reason.clone()),
+            }
+        }
+    }
+}
+
+/// Why it cannot sleep, whether it is in use or not.
+pub(super) fn obstacle(facts: &Facts) -> Option<(&'static str, String)> {
+    let no_resolver = facts.resolvers.is_empty() && !facts.is_observed();
+    if no_resolver && waiting_for_resolvers(facts).is_none() {
+        let message = "no resolver is ready to answer for it";
+        return Some(("ResolverUnavailable", message.to_owned()));
+    }
+    if let Some(family) = facts
+        .unserved_family()
+        .filter(|_| !facts.resolvers.is_empty())
+    {
+        let message = format!(
+            "the Service has {family} addresses and no resolver has; set ipFamilyPolicy of the \
+             resolvers' Service to PreferDualStack"
+        );
+        return Some(("ResolverFamilyMissing", message));
+    }
+    if facts.is_headless() {
+        let message = "the Service is headless (clusterIP: None), so that clients connect to the \
+                       port of a pod, on which no resolver listens; name a Service with an address \
+                       of its own";
+        return Some(("ServiceHeadless", message.to_owned()));
+    }
+    if let Some(message) = facts.node_local() {
+        return Some(("ServiceNodeLocal", message.to_owned()));
+    }
+    if let Err(exhausted) = &facts.ports {
+        return Some(("PortsExhausted", exhausted.to_string()));
+    }
+    if facts.keda == Keda::Missing {
+        let message = "the ScaledObject that spec.autoscaler names does not exist";
+        return Some(("AutoscalerMissing", message.to_owned()));
+    }
+    None
+}
+
+/// The time left until the absence of resolvers counts. Meanwhile no service falls asleep, and those that
+/// sleep are not woken: replacing the resolvers must not wake everything.
+fn waiting_for_resolvers(facts: &Facts) -> Option<Duration> {
+    let absent = facts
+        .no_resolver_for
+        .filter(|_| facts.resolvers.is_empty())?;
+    let left = facts.timeouts.no_resolver.checked_sub(absent)?;
+    Some(left).filter(|left| !left.is_zero() && !facts.is_observed())
+}

@@ -1,0 +1,160 @@
+//! The parts of a wake, by the conditions of its pods and the reports of resolvers.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use crate::api::{Breakdown, LastWake};
+
+/// Timestamps of the API server have a resolution of one second.
+const TIMESTAMP_RESOLUTION: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// The parts of `wake`, given the pods of the service and the longest wait that a resolver reports.
+pub(super) fn breakdown(wake: &LastWake, pods: &[Pod], cold: Option<Breakdown>) -> Breakdown {
+    let known = wake.breakdown.unwrap_or_default();
+    let cold = cold.unwrap_or_default();
+    let scale = if known.scale > 0 {
+        known.scale
+    } else {
+        cold.scale
+    };
+    let begun = wake.time - TIMESTAMP_RESOLUTION;
+    let started = pods.iter().filter(|pod| {
+        let made = pod.creation_timestamp();
+        made.is_some_and(|made| made.0 >= begun)
+    });
+    let first = started.filter_map(|pod| Some((became_true(pod, "Ready")?, pod)));
+    let first = first.min_by_key(|(ready, _)| *ready);
+    let Some((ready, pod)) = first else {
+        return Breakdown { scale, ..cold };
+    };
+    let scheduled = became_true(pod, "PodScheduled").unwrap_or(wake.time);
+    let schedule = between(wake.time, scheduled).saturating_sub(scale).max(0);
+    let pods_ready = between(scheduled, ready);
+    // The resolver knows the sum of both to the millisecond.
+    let both = cold.schedule.saturating_add(cold.ready);
+    let ready = if both > 0 {
+        both.saturating_sub(schedule).max(0)
+    } else {
+        pods_ready
+    };
+    Breakdown {
+        scale,
+        schedule: if both > 0 {
+            schedule.min(both)
+        } else {
+            schedule
+        },
+        ready,
+        ..cold
+    }
+}
+
+/// When a condition of a pod became true.
+fn became_true(pod: &Pod, kind: &str) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition.type_ == kind && condition.status == "True")?;
+    found.last_transition_time.as_ref().map(|time| time.0)
+}
+
+fn between(from: Timestamp, to: Timestamp) -> i64 {
+    let passed = to.duration_since(from).as_millis();
+    i64::try_from(passed).unwrap_or(i64::MAX).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wake(scale: i64) -> LastWake {
+        LastWake {
+            time: "2026-01-01T00:00:00.5Z".parse().unwrap(),
+            cause: "request".to_owned(),
+            breakdown: Some(Breakdown {
+                scale,
+                ..Breakdown::default()
+            }),
+        }
+    }
+
+    fn pod(made: &str, scheduled: &str, ready: Option<&str>) -> Pod {
+        let condition = |kind: &str, at: Option<&str>| json!({"type": kind, "status": if at.is_some() { "True" } else { "False" }, "lastTransitionTime": at});
+        let conditions = [
+            condition("PodScheduled", Some(scheduled)),
+            condition("Ready", ready),
+        ];
+        let pod = json!({
+            "metadata": {"creationTimestamp": made}, "status": {"conditions": conditions},
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn the_first_ready_pod_of_the_wake_counts() {
+        let pods = [
+            pod(
+                "2025-12-31T00:00:00Z",
+                "2025-12-31T00:00:01Z",
+                Some("2025-12-31T00:00:02Z"),
+            ),
+            pod(
+                "2026-01-01T00:00:00Z",
+                "2026-01-01T00:00:03Z",
+                Some("2026-01-01T00:00:09Z"),
+            ),
+            pod(
+                "2026-01-01T00:00:00Z",
+                "2026-01-01T00:00:02Z",
+                Some("2026-01-01T00:00:07Z"),
+            ),
+            pod("2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", None),
+        ];
+        let found = breakdown(&wake(100), &pods, None);
+        let wanted = Breakdown {
+            scale: 100,
+            schedule: 1400,
+            ready: 5000,
+            ..Breakdown::default()
+        };
+        assert_eq!(found, wanted);
+        // The resolver knows the sum more precisely.
+        let cold = Breakdown {
+            queue: 2,
+            scale: 90,
+            ready: 6300,
+            connect: 1,
+            first_byte: 12,
+            ..Breakdown::default()
+        };
+        let found = breakdown(&wake(100), &pods, Some(cold));
+        let wanted = Breakdown {
+            scale: 100,
+            schedule: 1400,
+            ready: 4900,
+            ..cold
+        };
+        assert_eq!(found, wanted);
+        // Also if it knows when a pod was scheduled.
+        let apart = Breakdown {
+            schedule: 1000,
+            ready: 5300,
+            ..cold
+        };
+        assert_eq!(breakdown(&wake(100), &pods, Some(apart)), wanted);
+    }
+
+    #[test]
+    fn without_pods_the_report_of_resolvers_counts() {
+        assert_eq!(breakdown(&wake(7), &[], None).scale, 7);
+        let cold = Breakdown {
+            scale: 3,
+            ready: 400,
+            ..Breakdown::default()
+        };
+        assert_eq!(breakdown(&wake(0), &[], Some(cold)), cold);
+    }
+}

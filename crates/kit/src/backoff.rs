@@ -1,0 +1,5 @@
+//! Delays before another attempt.
+
+mod watch;
+
+pub(crate) use self::watch::WatchBackoff;

@@ -1,0 +1,193 @@
+//! Checks of the objects in the cluster, derived from the report of `neap status`.
+
+use neap_kit::{clock::Clock, explain::Verdict};
+
+use super::Finding;
+use crate::inspect::{
+    cluster::Cluster,
+    status::{
+        CLAIMS, ClusterSnapshot, ELASTI_SERVICES, NODES, ObjectStatus, PODS, SERVICES,
+        StatusReport, WORKLOADS, report,
+    },
+};
+
+/// Hint for objects that the user may not read.
+const PERMISSION_HINT: &str = "request a role that may read them, or check as another user";
+/// Objects with problems that are listed by name, per kind.
+const MAX_LISTED: usize = 5;
+
+/// Checks all namespaces.
+pub(super) async fn check(cluster: &Cluster) -> Vec<Finding> {
+    match ClusterSnapshot::read(cluster, None).await {
+        Ok(snapshot) => findings(&report(&snapshot, Clock::system().now())),
+        Err(failure) => vec![Finding::failed(
+            "objects",
+            failure.to_string(),
+            failure.advice(),
+        )],
+    }
+}
+
+fn findings(report: &StatusReport) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let related_hidden = report.hidden(&["EndpointSlice", "StorageClass", "Event"]);
+    if !related_hidden.is_empty() {
+        let message = format!("you may not read {}", related_hidden.join(", "));
+        findings.push(Finding::note("permissions", message, PERMISSION_HINT));
+    }
+    for (name, lines, kinds, well) in [
+        ("nodes", &report.nodes, NODES, "ready"),
+        ("workloads", &report.workloads, WORKLOADS, "all ready"),
+        ("pods", &report.pods, PODS, "no problems"),
+        (
+            "services",
+            &report.services,
+            SERVICES,
+            "all with ready endpoints",
+        ),
+        (
+            "elastiservices",
+            &report.elasti_services,
+            ELASTI_SERVICES,
+            "no problems; neap check idle shows details",
+        ),
+        ("claims", &report.claims, CLAIMS, "all bound"),
+    ] {
+        if name == "elastiservices" && lines.is_empty() {
+            // Not every server has ElastiServices.
+            continue;
+        }
+        let unseen = report.hidden(kinds);
+        let with_problems: Vec<_> = lines.iter().filter(|line| !line.is_fine()).collect();
+        if !unseen.is_empty() {
+            let message = format!("skipped: you may not read {}", unseen.join(", "));
+            findings.push(Finding::note(name, message, PERMISSION_HINT));
+        } else if lines.is_empty() && name == "nodes" {
+            let hint = "pods stay pending until a node joins";
+            findings.push(Finding::note(name, "none", hint));
+        } else if with_problems.is_empty() {
+            let message = match (name, lines.len()) {
+                ("pods" | "claims", _) => well.to_owned(),
+                (_, 0) => "none".to_owned(),
+                (_, count) => format!("{count}, {well}"),
+            };
+            findings.push(Finding::ok(name, message));
+        }
+        findings.extend(
+            with_problems
+                .iter()
+                .take(MAX_LISTED)
+                .map(|line| finding(name, line)),
+        );
+        if with_problems.len() > MAX_LISTED {
+            let message = format!("and {} more", with_problems.len() - MAX_LISTED);
+            findings.push(Finding::note(
+                name,
+                message,
+                "list them with neap status -A",
+            ));
+        }
+    }
+    findings
+}
+
+fn finding(name: &str, line: &ObjectStatus) -> Finding {
+    let kind = line.kind.to_ascii_lowercase();
+    let (prefix, option) = if line.namespace.is_empty() {
+        (String::new(), String::new())
+    } else {
+        (
+            format!("{}/", line.namespace),
+            format!(" -n {}", line.namespace),
+        )
+    };
+    let why: Vec<_> = line.why.iter().take(2).map(String::as_str).collect();
+    let why = why.join("; ");
+    let message = format!("{prefix}{}: {why}", line.name);
+    let hint = format!("neap explain {kind}/{}{option}", line.name);
+    if line.verdict == Verdict::Degraded {
+        Finding::failed(name, message, &hint)
+    } else {
+        Finding::note(name, message, &hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::Level, *};
+
+    fn levels(objects: Vec<serde_json::Value>) -> Vec<(String, Level)> {
+        let snapshot = ClusterSnapshot {
+            objects: objects.into(),
+            ..ClusterSnapshot::default()
+        };
+        let report = report(&snapshot, "2026-01-01T12:00:00Z".parse().unwrap());
+        findings(&report)
+            .into_iter()
+            .map(|one| (one.name, one.level))
+            .collect()
+    }
+
+    #[test]
+    fn troubled_objects_fail_and_progressing_ones_are_notes() {
+        let well = levels(vec![
+            json!({"kind": "Node", "metadata": {"name": "here"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        ]);
+        assert!(
+            well.iter().all(|(_, level)| *level == Level::Ok) && well.len() == 5,
+            "{well:?}"
+        );
+        let bad = levels(vec![
+            json!({"kind": "Node", "metadata": {"name": "here"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}),
+            json!({"kind": "Deployment", "metadata": {"name": "web"}}),
+            json!({"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}}),
+        ]);
+        for expected in [
+            ("nodes", Level::Failed),
+            ("workloads", Level::Note),
+            ("services", Level::Failed),
+            ("pods", Level::Ok),
+        ] {
+            assert!(
+                bad.contains(&(expected.0.to_owned(), expected.1)),
+                "{expected:?} {bad:?}"
+            );
+        }
+        assert_eq!(levels(vec![])[0], ("nodes".to_owned(), Level::Note));
+    }
+
+    #[test]
+    fn kinds_that_may_not_be_read_are_notes() {
+        let snapshot = ClusterSnapshot {
+            hidden: vec!["Pod", "Job", "Event"],
+            ..ClusterSnapshot::default()
+        };
+        let found = findings(&report(&snapshot, "2026-01-01T12:00:00Z".parse().unwrap()));
+        let notes: Vec<_> = found
+            .iter()
+            .filter(|one| one.level == Level::Note && one.message.contains("you may not read"))
+            .map(|one| &*one.name)
+            .collect();
+        assert_eq!(notes, ["permissions", "workloads", "pods"]);
+    }
+
+    #[test]
+    fn a_pod_that_terminates_in_time_is_ok() {
+        let leaving = |due: &str| {
+            let levels = levels(vec![json!({
+                "kind": "Pod", "metadata": {"name": "a", "namespace": "b", "deletionTimestamp": due},
+                "status": {"phase": "Running"},
+            })]);
+            levels
+                .into_iter()
+                .find(|(name, _)| name == "pods")
+                .unwrap()
+                .1
+        };
+        assert_eq!(leaving("2026-01-01T12:00:20Z"), Level::Ok);
+        assert_eq!(leaving("2026-01-01T11:59:50Z"), Level::Ok);
+        assert_eq!(leaving("2026-01-01T11:55:00Z"), Level::Note);
+    }
+}

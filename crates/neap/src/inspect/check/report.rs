@@ -1,0 +1,158 @@
+//! The findings of the checks, as text and as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::symbols::Symbols;
+
+/// The result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum Level {
+    Ok,
+    /// Worth knowing, but no failure.
+    Note,
+    Failed,
+}
+
+/// The result of one check, with its message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) name: String,
+    pub(super) level: Level,
+    // The name in the JSON output.
+    #[serde(rename = "says")]
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) hint: String,
+}
+
+impl Finding {
+    pub(super) fn ok(name: &str, message: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            level: Level::Ok,
+            message: message.into(),
+            hint: String::new(),
+        }
+    }
+
+    pub(super) fn note(name: &str, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            level: Level::Note,
+            hint: hint.to_owned(),
+            ..Self::ok(name, message)
+        }
+    }
+
+    pub(super) fn failed(name: &str, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            level: Level::Failed,
+            ..Self::note(name, message, hint)
+        }
+    }
+}
+
+/// The findings of one group of checks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct FindingGroup {
+    pub(super) about: &'static str,
+    pub(super) checks: Vec<Finding>,
+}
+
+impl FindingGroup {
+    pub(super) fn new(about: &'static str, checks: Vec<Finding>) -> Self {
+        Self { about, checks }
+    }
+}
+
+/// Counts the checks with this level.
+pub(super) fn count(groups: &[FindingGroup], level: Level) -> usize {
+    let all = groups.iter().flat_map(|group| &group.checks);
+    all.filter(|check| check.level == level).count()
+}
+
+/// The report as text; with `short`, only notes and failures.
+pub(super) fn text(groups: &[FindingGroup], symbols: Symbols, short: bool) -> String {
+    let mut text = String::new();
+    for group in groups {
+        let shown = |check: &&Finding| !short || check.level != Level::Ok;
+        let mut shown = group.checks.iter().filter(shown).peekable();
+        if shown.peek().is_some() {
+            let _ = writeln!(text, "{}", group.about);
+        }
+        for check in shown {
+            let mark = match check.level {
+                Level::Ok => symbols.done,
+                Level::Note => symbols.note,
+                Level::Failed => symbols.failed,
+            };
+            let _ = writeln!(text, "  {mark:<2} {:<16} {}", check.name, check.message);
+            if !check.hint.is_empty() {
+                let _ = writeln!(text, "     {:<16} {}", "", check.hint);
+            }
+        }
+    }
+    let [ok, notes, failed] =
+        [Level::Ok, Level::Note, Level::Failed].map(|level| count(groups, level));
+    let s = if notes == 1 { "" } else { "s" };
+    text + &format!("{ok} ok, {notes} note{s}, {failed} failed")
+}
+
+/// The report as JSON.
+pub(super) fn json(groups: &[FindingGroup]) -> Value {
+    json!({
+        "ok": count(groups, Level::Failed) == 0,
+        "groups": groups,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups() -> Vec<FindingGroup> {
+        vec![
+            FindingGroup::new(
+                "here",
+                vec![
+                    Finding::ok("files", "many"),
+                    Finding::note("ports", "few", "use others"),
+                ],
+            ),
+            FindingGroup::new("there", vec![Finding::ok("server", "answers")]),
+            FindingGroup::new("beyond", vec![Finding::failed("node", "away", "call it")]),
+        ]
+    }
+
+    #[test]
+    fn every_line_has_a_mark_and_problems_have_a_hint() {
+        let expected = "\
+here
+  ok files            many
+  !  ports            few
+                      use others
+there
+  ok server           answers
+beyond
+  x  node             away
+                      call it
+2 ok, 1 note, 1 failed";
+        assert_eq!(text(&groups(), Symbols::ASCII, false), expected);
+    }
+
+    #[test]
+    fn the_short_form_lists_only_problems() {
+        let short = text(&groups(), Symbols::ASCII, true);
+        assert!(
+            !short.contains("there") && !short.contains("files"),
+            "{short}"
+        );
+        assert!(
+            short.contains("away") && short.ends_with("2 ok, 1 note, 1 failed"),
+            "{short}"
+        );
+        assert_eq!(json(&groups())["ok"], false);
+    }
+}

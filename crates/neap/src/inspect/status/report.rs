@@ -1,0 +1,294 @@
+//! Derives the status report from a snapshot. Pure.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Event;
+use neap_idle::account::{State, span};
+use neap_kit::{
+    explain::{Facts, Verdict, explain},
+    key::Key,
+    operation::{Operation, Phase},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ClusterSnapshot;
+use crate::inspect::explain::{account_of, assessment_of};
+
+/// The kinds of each section of the report.
+pub(crate) const NODES: &[&str] = &["Node"];
+pub(crate) const WORKLOADS: &[&str] = &[
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+];
+pub(crate) const PODS: &[&str] = &["Pod"];
+pub(crate) const SERVICES: &[&str] = &["Service"];
+pub(crate) const ELASTI_SERVICES: &[&str] = &["ElastiService"];
+pub(crate) const CLAIMS: &[&str] = &["PersistentVolumeClaim"];
+
+/// Time after the deletion deadline of a pod before it counts as stuck.
+const TERMINATION_TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The state of the cluster.
+#[derive(Debug, Serialize)]
+pub(crate) struct StatusReport {
+    pub(crate) address: String,
+    pub(crate) version: String,
+    pub(crate) namespace: Option<String>,
+    /// Kinds that the user may not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hidden: Vec<&'static str>,
+    pub(crate) nodes: Vec<ObjectStatus>,
+    pub(crate) workloads: Vec<ObjectStatus>,
+    /// Only pods with problems.
+    pub(crate) pods: Vec<ObjectStatus>,
+    pub(crate) services: Vec<ObjectStatus>,
+    /// Services that can sleep.
+    #[serde(rename = "elastiServices")]
+    pub(crate) elasti_services: Vec<ObjectStatus>,
+    /// Claims that are not bound.
+    pub(crate) claims: Vec<ObjectStatus>,
+    /// Operations that have not finished.
+    pub(crate) operations: Vec<ObjectStatus>,
+}
+
+/// The state of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ObjectStatus {
+    pub(crate) kind: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) verdict: Verdict,
+    /// Counts, addresses or a phase, shown even without problems.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) detail: String,
+    /// Reasons of a problem, the most relevant first. Without a problem: notes of a Service, advice of an
+    /// ElastiService.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) why: Vec<String>,
+}
+
+impl ObjectStatus {
+    /// Whether there is neither a problem nor a note.
+    pub(crate) fn is_fine(&self) -> bool {
+        self.verdict == Verdict::Healthy && self.why.is_empty()
+    }
+}
+
+/// Derives the report.
+pub(crate) fn report(snapshot: &ClusterSnapshot, now: Timestamp) -> StatusReport {
+    let of = |kinds: &[&str], detail: &dyn Fn(&Value) -> String| -> Vec<ObjectStatus> {
+        let of_kinds = snapshot
+            .objects
+            .iter()
+            .filter(|one| kinds.iter().any(|kind| one["kind"] == **kind));
+        let free = of_kinds.filter(|one| {
+            let is_pod = one["kind"] == "Pod";
+            // The owners of these do not report their state.
+            let listed_itself = is_pod || one["kind"] == "ElastiService";
+            (listed_itself || !is_owned(one)) && !(is_pod && terminates_in_time(one, now))
+        });
+        free.map(|one| object_status(snapshot, one, detail(one), now))
+            .collect()
+    };
+    let with_problems = |lines: Vec<ObjectStatus>| -> Vec<ObjectStatus> {
+        lines
+            .into_iter()
+            .filter(|line| line.verdict != Verdict::Healthy)
+            .collect()
+    };
+    let phase = |one: &Value| text(&one["status"]["phase"]);
+    StatusReport {
+        address: snapshot.address.clone(),
+        version: snapshot.version.clone(),
+        namespace: snapshot.namespace.clone(),
+        hidden: snapshot.hidden.clone(),
+        nodes: of(NODES, &ready),
+        workloads: of(WORKLOADS, &counts),
+        pods: with_problems(of(PODS, &phase)),
+        services: of(SERVICES, &addresses),
+        elasti_services: of(ELASTI_SERVICES, &|one| sleep_state(one, now)),
+        claims: with_problems(of(CLAIMS, &phase)),
+        operations: unfinished_operations(snapshot, now),
+    }
+}
+
+impl StatusReport {
+    /// Those of `kinds` that the user may not read.
+    pub(crate) fn hidden(&self, kinds: &[&str]) -> Vec<&'static str> {
+        let hidden = self.hidden.iter().copied();
+        hidden.filter(|kind| kinds.contains(kind)).collect()
+    }
+
+    /// All objects of the report, without operations.
+    pub(crate) fn objects_listed(&self) -> impl Iterator<Item = &ObjectStatus> {
+        let groups = [
+            &self.nodes,
+            &self.workloads,
+            &self.pods,
+            &self.services,
+            &self.elasti_services,
+            &self.claims,
+        ];
+        groups.into_iter().flatten()
+    }
+}
+
+fn object_status(
+    snapshot: &ClusterSnapshot,
+    object: &Value,
+    detail: String,
+    now: Timestamp,
+) -> ObjectStatus {
+    let kind = text(&object["kind"]);
+    let metadata = &object["metadata"];
+    let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"]));
+    let about = |event: &&Event| {
+        let object = &event.involved_object;
+        let is =
+            |field: &Option<String>, value: &str| field.as_deref().unwrap_or_default() == value;
+        is(&object.kind, &kind) && is(&object.namespace, &namespace) && is(&object.name, &name)
+    };
+    let explanation = explain(&Facts {
+        kind: kind.clone(),
+        key: Key::new(&namespace, &name),
+        object: Some(object.clone()),
+        assessment: assessment_of(&kind, object, now),
+        related: snapshot.objects.clone(),
+        unreadable: snapshot.hidden.iter().map(ToString::to_string).collect(),
+        related_events: snapshot.events.clone(),
+        events: snapshot.events.iter().filter(about).cloned().collect(),
+        operations: snapshot.operations.clone(),
+        now,
+    });
+    let why = match (explanation.verdict, &*kind) {
+        // A healthy ElastiService may still have advice, for example about an invalid reference.
+        (Verdict::Healthy, "ElastiService") => explanation.advice,
+        (Verdict::Healthy, other) if other != "Service" => Vec::new(),
+        _ => explanation.why,
+    };
+    ObjectStatus {
+        kind,
+        namespace,
+        name,
+        verdict: explanation.verdict,
+        detail,
+        why,
+    }
+}
+
+/// Whether a controller owns the object, which then reports its state.
+fn is_owned(object: &Value) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["controller"] == true)
+}
+
+/// Whether the pod is being deleted and within its deadline, or only just past it.
+fn terminates_in_time(object: &Value, now: Timestamp) -> bool {
+    let due = object["metadata"]["deletionTimestamp"].as_str();
+    let due = due.and_then(|due| due.parse::<Timestamp>().ok());
+    due.is_some_and(|due| now.duration_since(due) <= TERMINATION_TOLERANCE)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn ready(node: &Value) -> String {
+    let conditions = node["status"]["conditions"].as_array();
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|one| one["type"] == "Ready");
+    let ready = match ready.and_then(|one| one["status"].as_str()) {
+        Some("True") => "ready",
+        Some("False") => "not ready",
+        _ => "unknown",
+    };
+    let apart = if node["spec"]["unschedulable"] == true {
+        ", unschedulable"
+    } else {
+        ""
+    };
+    format!("{ready}{apart}")
+}
+
+fn counts(workload: &Value) -> String {
+    let status = |field: &str| workload["status"][field].as_i64().unwrap_or(0);
+    let (done, desired) = match workload["kind"].as_str() {
+        Some("DaemonSet") => (status("numberReady"), status("desiredNumberScheduled")),
+        Some("Job") => {
+            let desired = workload["spec"]["completions"].as_i64().unwrap_or(1);
+            return format!("{}/{desired} done", status("succeeded"));
+        }
+        _ => (
+            status("readyReplicas"),
+            workload["spec"]["replicas"].as_i64().unwrap_or(1),
+        ),
+    };
+    format!("{done}/{desired} ready")
+}
+
+fn addresses(service: &Value) -> String {
+    let spec = &service["spec"];
+    if spec["type"] == "ExternalName" {
+        return text(&spec["externalName"]);
+    }
+    let address = text(&spec["clusterIP"]);
+    let ports = spec["ports"].as_array();
+    let port = |port: &Value| {
+        let number = port["port"].as_i64().unwrap_or(0);
+        let node = port["nodePort"].as_i64().filter(|node| *node > 0);
+        let node = node.map_or(String::new(), |node| format!(" (node port {node})"));
+        format!("{address}:{number}{node}")
+    };
+    if address == "None" {
+        return "headless".to_owned();
+    }
+    let all: Vec<_> = ports.into_iter().flatten().map(port).collect();
+    all.join(", ")
+}
+
+/// The sleep state of an ElastiService, and for how long it has slept.
+fn sleep_state(object: &Value, now: Timestamp) -> String {
+    let Some(account) = account_of("ElastiService", object, now) else {
+        return "cannot be decoded".to_owned();
+    };
+    let state = account.state.word();
+    let since = account
+        .asleep_since
+        .filter(|_| account.state == State::Asleep);
+    match since {
+        Some(since) => {
+            let seconds = now.duration_since(since).as_secs().max(0);
+            format!("{state} for {}", span(seconds))
+        }
+        None => state.to_owned(),
+    }
+}
+
+fn unfinished_operations(snapshot: &ClusterSnapshot, now: Timestamp) -> Vec<ObjectStatus> {
+    let phase = |one: &Operation| {
+        one.status
+            .as_ref()
+            .map(|status| status.phase)
+            .unwrap_or_default()
+    };
+    let open = snapshot
+        .operations
+        .iter()
+        .filter(|one| matches!(phase(one), Phase::Pending | Phase::Running));
+    open.filter_map(|one| serde_json::to_value(one).ok())
+        .map(|mut object| {
+            object["kind"] = "Operation".into();
+            let progress = text(&object["status"]["progress"]);
+            object_status(snapshot, &object, progress, now)
+        })
+        .collect()
+}

@@ -1,0 +1,147 @@
+//! The status report as text.
+
+use std::fmt::Write as _;
+
+use neap_kit::explain::Verdict;
+
+use super::{
+    ObjectStatus, StatusReport,
+    report::{CLAIMS, ELASTI_SERVICES, NODES, PODS, SERVICES, WORKLOADS},
+};
+use crate::symbols::Symbols;
+
+/// Reasons that are shown per object.
+const MAX_REASONS: usize = 2;
+
+/// Renders the report.
+pub(super) fn text(report: &StatusReport, symbols: Symbols) -> String {
+    let StatusReport {
+        address, version, ..
+    } = report;
+    let mut text = format!(
+        "Server     {address} {} Kubernetes {version}\n",
+        symbols.dot
+    );
+    for (title, lines, kinds, empty) in groups(report) {
+        let unseen = report.hidden(kinds);
+        if lines.is_empty() && empty.is_empty() && unseen.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n{title}");
+        if !unseen.is_empty() {
+            let unseen = unseen.join(", ");
+            let _ = writeln!(text, "  {:<2} you may not read: {unseen}", symbols.note);
+        } else if lines.is_empty() {
+            let _ = writeln!(text, "  {empty}");
+        }
+        let with_namespace = report.namespace.is_none();
+        for line in lines {
+            add(&mut text, line, with_namespace, symbols);
+        }
+    }
+    text.push('\n');
+    if !report.hidden.is_empty() {
+        let hidden = report.hidden.join(", ");
+        let _ = writeln!(
+            text,
+            "{} You may not read {hidden}, so the report is incomplete",
+            symbols.note
+        );
+    }
+    text + &summary(report, symbols)
+}
+
+/// Title, objects, their kinds, and the text for an empty section. An empty text omits the section.
+type Section<'a> = (String, &'a [ObjectStatus], &'a [&'a str], &'a str);
+
+fn groups(report: &StatusReport) -> [Section<'_>; 7] {
+    let scope = match &report.namespace {
+        Some(namespace) => format!(" in {namespace}"),
+        None => " in all namespaces".to_owned(),
+    };
+    [
+        (
+            "Nodes".to_owned(),
+            &report.nodes,
+            NODES,
+            "none: pods stay pending",
+        ),
+        (
+            format!("Workloads{scope}"),
+            &report.workloads,
+            WORKLOADS,
+            "none",
+        ),
+        ("Pods with problems".to_owned(), &report.pods, PODS, ""),
+        (
+            format!("Services{scope}"),
+            &report.services,
+            SERVICES,
+            "none",
+        ),
+        (
+            format!("Services that can sleep{scope}"),
+            &report.elasti_services,
+            ELASTI_SERVICES,
+            "",
+        ),
+        ("Unbound claims".to_owned(), &report.claims, CLAIMS, ""),
+        (
+            "Operations in progress".to_owned(),
+            &report.operations,
+            &[],
+            "",
+        ),
+    ]
+}
+
+fn add(text: &mut String, line: &ObjectStatus, with_namespace: bool, symbols: Symbols) {
+    let mark = match line.verdict {
+        Verdict::Healthy if line.is_fine() => symbols.done,
+        Verdict::Degraded | Verdict::NotFound => symbols.failed,
+        Verdict::Healthy | Verdict::Progressing | Verdict::Terminating => symbols.note,
+    };
+    let name = display_name(line, with_namespace);
+    let _ = writeln!(text, "  {mark:<2} {name:<34} {}", line.detail);
+    for why in line.why.iter().take(MAX_REASONS) {
+        let _ = writeln!(text, "       {why}");
+    }
+}
+
+fn display_name(line: &ObjectStatus, with_namespace: bool) -> String {
+    let kind = line.kind.to_ascii_lowercase();
+    if with_namespace && !line.namespace.is_empty() {
+        format!("{}/{kind}/{}", line.namespace, line.name)
+    } else {
+        format!("{kind}/{}", line.name)
+    }
+}
+
+fn summary(report: &StatusReport, symbols: Symbols) -> String {
+    let with_problems: Vec<_> = report
+        .objects_listed()
+        .filter(|line| line.verdict != Verdict::Healthy)
+        .collect();
+    let Some(first) = with_problems.first() else {
+        if !report.hidden.is_empty() {
+            return format!("{} No problems in what you may read.", symbols.note);
+        }
+        return format!("{} No problems.", symbols.done);
+    };
+    let kind = first.kind.to_ascii_lowercase();
+    let namespace = if first.namespace.is_empty() {
+        String::new()
+    } else {
+        format!(" -n {}", first.namespace)
+    };
+    let count = with_problems.len();
+    let noun = if count == 1 {
+        "object is"
+    } else {
+        "objects are"
+    };
+    format!(
+        "{} {count} {noun} not ready. For details: neap explain {kind}/{}{namespace}",
+        symbols.note, first.name
+    )
+}

@@ -1,0 +1,397 @@
+//! The commands `neap explain`, `status`, `check` and `audit`.
+
+mod audit;
+
+use std::{path::Path, process::Command, time::Duration};
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, Service},
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{command_output::CommandOutput, kube_client::connect, up::sandbox::Sandbox};
+
+/// Runs `neap` with this kubeconfig.
+fn neap(sandbox: &Sandbox, kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
+    Command::new(env!("CARGO_BIN_EXE_neap"))
+        .args(arguments)
+        .env_clear()
+        .env("HOME", sandbox.home())
+        .env("TMPDIR", sandbox.temporary())
+        .env("PATH", "/usr/bin:/bin")
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .unwrap()
+        .into()
+}
+
+/// Exit code, standard output and standard error.
+fn parts(output: &CommandOutput) -> (Option<i32>, &str, &str) {
+    (output.code, &output.stdout, &output.stderr)
+}
+
+fn json_of(output: &CommandOutput) -> Value {
+    let (_, stdout, stderr) = parts(output);
+    serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"))
+}
+
+/// Creates a pod in CrashLoopBackOff, and a service that selects it.
+async fn create_crashing_pod(kubeconfig: &Path) {
+    let client = connect(kubeconfig).await;
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let pod = json!({
+        "metadata": {"name": "web-0", "labels": {"app": "web"}},
+        "spec": {"nodeName": "moon", "containers": [{"name": "main", "image": "web:1"}]},
+    });
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let status = json!({"status": {"phase": "Running", "containerStatuses": [{
+        "name": "main", "image": "web:1", "imageID": "", "ready": false, "restartCount": 7,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+    }]}});
+    pods.patch_status("web-0", &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+    let services: Api<Service> = Api::default_namespaced(client);
+    let service = json!({
+        "metadata": {"name": "web"},
+        "spec": {"type": "NodePort", "selector": {"app": "web"}, "ports": [{"port": 8080}]},
+    });
+    let service = serde_json::from_value(service).unwrap();
+    services
+        .create(&PostParams::default(), &service)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn explain_shows_the_reasons_of_an_objects_state() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    create_crashing_pod(&kubeconfig).await;
+    for words in [
+        &["explain", "pod/web-0"] as &[_],
+        &["explain", "po", "web-0"],
+    ] {
+        let output = neap(&sandbox, &kubeconfig, words);
+        let (code, stdout, stderr) = parts(&output);
+        assert_eq!(code, Some(0), "{stderr}");
+        for text in [
+            "Pod default/web-0 is unhealthy",
+            "the container main keeps crashing (7 restarts): it exited with code 1",
+            "kubectl logs -n default web-0 -c main --previous",
+        ] {
+            assert!(stdout.contains(text), "{text}: {stdout}");
+        }
+    }
+    let json = json_of(&neap(
+        &sandbox,
+        &kubeconfig,
+        &["explain", "services/web", "-o", "json"],
+    ));
+    assert_eq!(json["kind"], "Explanation");
+    assert_eq!(json["verdict"], "Troubled");
+    assert_eq!(json["object"]["kind"], "Service");
+    let why = |at: usize| json["why"][at].as_str().unwrap();
+    assert!(why(0).starts_with("pod web-0: the container"), "{json}");
+    assert!(why(1).starts_with("it has no ready endpoints"), "{json}");
+}
+
+#[tokio::test]
+async fn status_shows_problems_and_exits_with_0() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    create_crashing_pod(&kubeconfig).await;
+    let output = neap(&sandbox, &kubeconfig, &["status"]);
+    let (code, stdout, stderr) = parts(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    for text in [
+        &*up.kubeconfig().server,
+        "Kubernetes v1.36.",
+        "pod/web-0",
+        "keeps crashing",
+        "service/web",
+        "(node port 3",
+        "neap explain pod/web-0 -n default",
+    ] {
+        assert!(stdout.contains(text), "{text}: {stdout}");
+    }
+    let elsewhere = neap(&sandbox, &kubeconfig, &["status", "-n", "kube-system"]);
+    assert!(!parts(&elsewhere).1.contains("web-0"));
+    let all = json_of(&neap(
+        &sandbox,
+        &kubeconfig,
+        &["status", "-A", "-o", "json"],
+    ));
+    assert_eq!(all["pods"][0]["name"], "web-0");
+    assert_eq!(all["kind"], "Status");
+}
+
+#[tokio::test]
+async fn check_exits_with_1_if_a_check_failed() {
+    let sandbox = Sandbox::new();
+    let data = sandbox.path("data");
+    let up = sandbox.up(&["--data", data.to_str().unwrap()]);
+    let kubeconfig = up.kubeconfig_path();
+    let arguments = ["check", "--data", data.to_str().unwrap()];
+    let before = neap(&sandbox, Path::new("/nowhere"), &arguments);
+    let (code, stdout, stderr) = parts(&before);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    for text in [
+        "this machine",
+        "namespaces",
+        "open files",
+        "the data folder",
+        "a neap up uses it",
+        "the server",
+        "authenticated as admin",
+        "the cluster",
+    ] {
+        assert!(stdout.contains(text), "{text}: {stdout}");
+    }
+    create_crashing_pod(&kubeconfig).await;
+    let after = neap(&sandbox, &kubeconfig, &["check", "-o", "short", "--ascii"]);
+    let (code, stdout, stderr) = parts(&after);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(
+        stdout.contains("x  pods") && stdout.contains("web-0"),
+        "{stdout}"
+    );
+    assert!(!stdout.contains("credentials"), "{stdout}");
+    assert!(stderr.contains("NT-CLI-0010"), "{stderr}");
+    let json = json_of(&neap(&sandbox, &kubeconfig, &["check", "-o", "json"]));
+    assert_eq!(
+        (&json["kind"], &json["ok"]),
+        (&"Check".into(), &false.into())
+    );
+}
+
+#[test]
+fn check_skips_the_server_of_an_unused_data_folder() {
+    let sandbox = Sandbox::new();
+    let data = sandbox.path("data");
+    let folder = data.to_str().unwrap();
+    assert_eq!(sandbox.up(&["--data", folder]).stop("TERM").code, Some(0));
+    let check = neap(&sandbox, Path::new(""), &["check", "--data", folder]);
+    let (code, stdout, stderr) = parts(&check);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("skipped: no neap up uses the data folder"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn failures_have_a_reason_and_an_exit_code() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let (good, bad) = (up.kubeconfig_path(), sandbox.path("bad"));
+    let text = std::fs::read_to_string(&good).unwrap();
+    let token = up.kubeconfig().token;
+    std::fs::write(&bad, text.replace(&token, "none")).unwrap();
+    let kept = sandbox.path("kept");
+    std::fs::copy(&good, &kept).unwrap();
+    let torn = sandbox.path("torn");
+    std::fs::write(&torn, format!("users: [{{token: {token}")).unwrap();
+    let table: [(&Path, &[&str], i32, &str); 10] = [
+        (&bad, &["status"], 4, "NT-CLI-0004"),
+        (Path::new("/nowhere"), &["status"], 6, "NT-CLI-0002"),
+        (
+            Path::new("/nowhere"),
+            &["status"],
+            6,
+            "KUBECONFIG is /nowhere, which does not exist",
+        ),
+        (
+            &good,
+            &["status", "--kubeconfig", "/nope"],
+            3,
+            "the kubeconfig /nope does not exist",
+        ),
+        (&torn, &["status"], 6, "torn cannot be used"),
+        (&good, &["status", "--context", "moon"], 6, "NT-CLI-0002"),
+        (&good, &["explain", "pod/none"], 3, "NT-CLI-0008"),
+        (&good, &["explain", "boat/tug"], 3, "NT-CLI-0007"),
+        (&good, &["explain", "NT-UP-001"], 2, "NT-UP-0001"),
+        (&good, &["explain", "pod"], 2, "KIND/NAME"),
+    ];
+    for (kubeconfig, arguments, code, text) in table {
+        let output = neap(&sandbox, kubeconfig, arguments);
+        let (found, stdout, stderr) = parts(&output);
+        assert_eq!(found, Some(code), "{arguments:?} {stderr}");
+        assert!(stderr.contains(text), "{arguments:?} {stderr}");
+        assert_eq!(stdout, "", "{arguments:?}");
+        assert!(!stderr.contains(&token), "{arguments:?} {stderr}");
+    }
+    assert_eq!(up.stop("TERM").code, Some(0));
+    let output = neap(&sandbox, &kept, &["status"]);
+    let (code, _, stderr) = parts(&output);
+    assert_eq!(code, Some(7), "{stderr}");
+    assert!(stderr.contains("NT-CLI-0003"), "{stderr}");
+    let check = neap(
+        &sandbox,
+        &kept,
+        &["check", "--kubeconfig", kept.to_str().unwrap()],
+    );
+    assert_eq!(parts(&check).0, Some(1));
+}
+
+#[test]
+fn a_code_is_explained_without_a_server() {
+    let sandbox = Sandbox::new();
+    let nowhere = Path::new("/nowhere");
+    let output = neap(&sandbox, nowhere, &["explain", "nt-up-0010"]);
+    let (code, stdout, _) = parts(&output);
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout.starts_with("NT-UP-0010  worker threads cannot be started"),
+        "{stdout}"
+    );
+    for part in ["Why ", "Do ", "Retry "] {
+        assert!(stdout.contains(part), "{stdout}");
+    }
+    let json = json_of(&neap(
+        &sandbox,
+        nowhere,
+        &["explain", "NT-KIT-010", "-o", "json"],
+    ));
+    assert_eq!(
+        (&json["kind"], &json["retry"]),
+        (&"Code".into(), &"Never".into())
+    );
+    let all = neap(&sandbox, nowhere, &["explain"]);
+    let (code, stdout, _) = parts(&all);
+    assert_eq!(code, Some(0));
+    for line in [
+        "NT-UP-0010   worker threads cannot be started",
+        "NT-CLI-0001  the output cannot be written",
+    ] {
+        assert!(stdout.lines().any(|one| one == line), "{line}: {stdout}");
+    }
+    let json = json_of(&neap(&sandbox, nowhere, &["explain", "-o", "json"]));
+    assert!(json["codes"].as_array().unwrap().len() > 20, "{json}");
+}
+
+#[tokio::test]
+async fn unreadable_kinds_are_not_reported_as_missing() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    create_crashing_pod(&kubeconfig).await;
+    let client = connect(&kubeconfig).await;
+    let roles: Api<Role> = Api::default_namespaced(client.clone());
+    let role = json!({"metadata": {"name": "some"}, "rules": [
+        {"apiGroups": ["", "discovery.k8s.io"], "resources": ["services", "endpointslices"], "verbs": ["get", "list"]},
+    ]});
+    let role = serde_json::from_value(role).unwrap();
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    let bindings: Api<RoleBinding> = Api::default_namespaced(client);
+    let binding = json!({
+        "metadata": {"name": "some"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "some"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}],
+    });
+    let binding = serde_json::from_value(binding).unwrap();
+    let created = bindings.create(&PostParams::default(), &binding).await;
+    created.unwrap();
+    let eves = sandbox.path("eves");
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    std::fs::write(
+        &eves,
+        text.replacen("    token:", "    as: eve\n    token:", 1),
+    )
+    .unwrap();
+
+    let service = neap(&sandbox, &eves, &["explain", "service/web"]);
+    let (code, stdout, stderr) = parts(&service);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("you may not read Pods"), "{stdout}");
+    assert!(stdout.contains("Hidden   Pod, "), "{stdout}");
+    assert!(!stdout.contains("no pod"), "{stdout}");
+    let status = neap(&sandbox, &eves, &["status", "--ascii"]);
+    let (_, stdout, _) = parts(&status);
+    assert!(
+        stdout.contains("Pods with problems\n  !  you may not read: Pod\n"),
+        "{stdout}"
+    );
+    assert!(!stdout.contains("Workloads in default\n  none"), "{stdout}");
+}
+
+#[tokio::test]
+async fn explain_of_a_deployment_shows_its_crashing_pods() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    let client = connect(&kubeconfig).await;
+    let container = json!({"name": "main", "image": "busybox", "command": ["sh", "-c", "exit 3"]});
+    let deployment = json!({
+        "metadata": {"name": "crash"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "crash"}},
+            "template": {"metadata": {"labels": {"app": "crash"}}, "spec": {"containers": [container]}},
+        },
+    });
+    let deployment: Deployment = serde_json::from_value(deployment).unwrap();
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    deployments
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    all_crash(&pods, 2).await;
+    let output = neap(&sandbox, &kubeconfig, &["explain", "deploy/crash"]);
+    let (code, stdout, stderr) = parts(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    for text in [
+        "Deployment default/crash is unhealthy",
+        "0 of 2 pods are ready",
+        "(and 1 other): the container main keeps crashing (",
+        "it exited with code 3",
+        "--previous",
+    ] {
+        assert!(stdout.contains(text), "{text}: {stdout}");
+    }
+    let check = neap(&sandbox, &kubeconfig, &["check", "-o", "short"]);
+    assert_eq!(parts(&check).0, Some(1));
+}
+
+/// Waits until `count` pods wait for their second restart.
+async fn all_crash(pods: &Api<Pod>, count: usize) {
+    let waits = |pod: &&Pod| {
+        let status = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.container_statuses.as_ref());
+        let first = status.and_then(|all| all.first());
+        first.is_some_and(|one| {
+            let waiting = one.state.as_ref().and_then(|state| state.waiting.as_ref());
+            one.restart_count >= 1 && waiting.is_some()
+        })
+    };
+    let mut polls = tokio::time::interval(Duration::from_millis(50));
+    let crashed = async {
+        while pods
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .iter()
+            .filter(waits)
+            .count()
+            < count
+        {
+            polls.tick().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_mins(1), crashed).await;
+    assert!(waited.is_ok(), "the pods do not crash");
+}

@@ -1,0 +1,79 @@
+//! The results as text.
+
+use std::{fmt::Write, time::Duration};
+
+use neap_traffic::SimulatedOutcome;
+
+/// One line, printed as soon as a cell is done.
+pub(crate) fn line(outcome: &SimulatedOutcome) -> String {
+    let SimulatedOutcome {
+        cell,
+        asked,
+        cycles,
+        tally,
+        took_ms,
+        ..
+    } = outcome;
+    let mark = if outcome.holds() { '✓' } else { '✗' };
+    format!(
+        " {mark} {:<12} {cycles} of {asked} cycles in {:.1} s: {} lost, {} duplicated of {}",
+        cell.to_string(),
+        *took_ms as f64 / 1000.0,
+        tally.lost,
+        tally.duplicated,
+        tally.sent,
+    )
+}
+
+/// The whole table.
+pub(crate) fn table(outcomes: &[SimulatedOutcome], took: Duration) -> String {
+    let mut text = String::from(
+        "lag,rate,protocol  cycles   of asked      requests            carried   lost  duplicated  invented  unproved  longest wait   ms/cycle\n",
+    );
+    for outcome in outcomes {
+        let SimulatedOutcome {
+            cell,
+            asked,
+            cycles,
+            tally,
+            unproved,
+            took_ms,
+            ..
+        } = outcome;
+        let _ = writeln!(
+            text,
+            "{:<17} {cycles:>7} {asked:>10} {:>13} {:>18} {:>6} {:>11} {:>9} {unproved:>9} {:>11} ms {:>10.1}",
+            cell.to_string(),
+            tally.sent,
+            tally.through,
+            tally.lost,
+            tally.duplicated,
+            tally.invented,
+            tally.longest_wait,
+            *took_ms as f64 / (*cycles).max(1) as f64,
+        );
+    }
+    for outcome in outcomes {
+        for loss in &outcome.tally.losses {
+            let _ = writeln!(text, " ✗ {}: {loss}", outcome.cell);
+        }
+    }
+    let sum = |of: fn(&SimulatedOutcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    let whole = outcomes.iter().filter(|outcome| outcome.is_whole()).count();
+    let fewest = outcomes.iter().min_by_key(|outcome| outcome.cycles);
+    let _ = writeln!(
+        text,
+        "{} cells, {whole} of them whole; {} of the {} cycles asked for were played, {} of {} in the cell with the fewest; {} requests, {} of them carried; {} lost, {} duplicated; {:.0} s",
+        outcomes.len(),
+        sum(|outcome| outcome.cycles),
+        sum(|outcome| outcome.asked),
+        fewest.map_or(0, |outcome| outcome.cycles),
+        fewest.map_or(0, |outcome| outcome.asked),
+        sum(|outcome| outcome.tally.sent),
+        sum(|outcome| outcome.tally.through),
+        sum(|outcome| outcome.tally.lost),
+        sum(|outcome| outcome.tally.duplicated),
+        took.as_secs_f64(),
+    );
+    text
+}

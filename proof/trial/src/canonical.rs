@@ -1,0 +1,382 @@
+//! Objects in a form in which two runs can be compared: without the values that differ in every
+//! run.
+//!
+//! Those values are judged by rules: a uid by the object that it belongs to, a version by being
+//! that of the last write, a timestamp by lying between the start and the last write. All other
+//! permitted differences are listed in [`crate::judge::ALLOWANCES`].
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::Timestamp;
+use neap_pocket::store::{Change, Event, Object};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    judge::{FENCE, allowances::TRIGGER},
+    plan::plural,
+};
+
+/// Kinds that name their children after their own uid, so that the names differ between runs, and
+/// the resource of these children.
+const NAMED_BY_UID: [(&str, &str); 4] = [
+    ("ReplicaSet", "/pods"),
+    ("DaemonSet", "/pods"),
+    ("Job", "/pods"),
+    ("Service", "discovery.k8s.io/endpointslices"),
+];
+/// Volumes are named after the uid of the claim that they are created for.
+const VOLUME: &str = "pvc-";
+/// The server generates the suffix.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
+/// Maps the uids and generated names of a run to names that are the same in every run, and records
+/// when and how often each object was written.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectNames {
+    uids: HashMap<String, String>,
+    aliases: HashMap<String, String>,
+    /// The time of the write with each revision.
+    moments: HashMap<u64, Timestamp>,
+    /// The number of writes to each object, by uid.
+    writes: HashMap<String, i64>,
+    start: Timestamp,
+}
+
+impl ObjectNames {
+    /// Collects the names of every object in the history.
+    pub(crate) fn of(history: &[Arc<Event>]) -> Self {
+        let mut names = Self {
+            start: history.first().map(|event| event.at).unwrap_or_default(),
+            ..Self::default()
+        };
+        for event in history {
+            names.moments.insert(event.revision(), event.at);
+            let uid = event.object.metadata().uid.to_string();
+            *names.writes.entry(uid).or_default() += 1;
+            if event.change == Change::Added {
+                let metadata = event.object.metadata();
+                let place = comparison_key(&event.resource, &event.path, &event.object);
+                if let Some((_, alias)) = place.rsplit_once('/')
+                    && alias != &*metadata.name
+                {
+                    let name = metadata.name.to_string();
+                    names.aliases.insert(name, alias.to_owned());
+                }
+                if &*event.resource == "/services"
+                    && let Some(address) = event.object.value()["spec"]["clusterIP"].as_str()
+                    && address != "None"
+                {
+                    // The server assigns it at random; every object that repeats it must mean the
+                    // same Service.
+                    names
+                        .aliases
+                        .insert(address.to_owned(), format!("address of {place}"));
+                }
+                names.uids.insert(metadata.uid.to_string(), place);
+            }
+        }
+        names
+    }
+}
+
+/// The key under which two runs compare an object: all pods of a set have the same one.
+pub(crate) fn comparison_key(resource: &str, path: &str, object: &Object) -> String {
+    let owners = &object.metadata().owner_references;
+    let owner = owners
+        .iter()
+        .find(|owner| NAMED_BY_UID.contains(&(&*owner.kind, resource)));
+    match (owner, path.split_once('/')) {
+        (Some(owner), Some((namespace, _))) => {
+            format!("{resource}/{namespace}/{}-*", owner.name)
+        }
+        _ if resource == "/persistentvolumes" && path.starts_with(VOLUME) => {
+            let claim = object.value()["spec"]["claimRef"]["name"].to_string();
+            format!("{resource}/{VOLUME}{claim}")
+        }
+        _ => format!("{resource}/{path}"),
+    }
+}
+
+/// The object without values of its own run, and the number of its fields that were masked.
+pub(crate) fn canonical(object: &Object, names: &ObjectNames) -> (Value, FieldCoverage) {
+    let mut value = object.value();
+    let mut share = FieldCoverage::default();
+    let version = &mut value["metadata"]["resourceVersion"];
+    if version.as_str() == Some(&*object.revision().to_string()) {
+        *version = "that of the last write".into();
+    }
+    let writes = names.writes.get(&*object.metadata().uid);
+    count_from_now(&mut value, writes.copied().unwrap_or_default());
+    put_in_order(&mut value);
+    share.masked += forget_trigger(&mut value["metadata"]);
+    share.masked += forget(&mut value["metadata"], "annotations", FENCE);
+    share.masked += forget_attempts(&mut value);
+    share.masked += forget_saved(&mut value);
+    let last = names.moments.get(&object.revision());
+    let mask = Mask {
+        names,
+        last: last.copied().unwrap_or_default(),
+    };
+    mask.apply("", &mut value, &mut share);
+    (value, share)
+}
+
+/// The number of changes on the way does not matter. What matters: there were no more changes than
+/// writes, and the last change was observed.
+fn count_from_now(value: &mut Value, writes: i64) {
+    let generation = value["metadata"]["generation"].as_i64();
+    let Some(generation) = generation else { return };
+    if let Some(seen) = value.pointer_mut("/status/observedGeneration")
+        && let Some(observed) = seen.as_i64()
+    {
+        *seen = (observed - generation).into();
+    }
+    let conditions = value.pointer_mut("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if let Some(observed) = condition["observedGeneration"].as_i64() {
+            condition["observedGeneration"] = (observed - generation).into();
+        }
+    }
+    if (1..=writes).contains(&generation) {
+        value["metadata"]["generation"] = "at most its writes".into();
+    }
+}
+
+/// Faults change how often an Operation attempts a step; the result of the step must not change.
+fn forget_attempts(value: &mut Value) -> usize {
+    if value["kind"] != "Operation" {
+        return 0;
+    }
+    let strip = |message: &mut Value| {
+        if let Value::String(text) = message {
+            *text = without_attempt(text);
+        }
+    };
+    if let Some(message) = value.pointer_mut("/status/message") {
+        strip(message);
+    }
+    let conditions = value.pointer_mut("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        strip(&mut condition["message"]);
+    }
+    let steps = value.pointer_mut("/status/steps");
+    let steps = steps.and_then(Value::as_array_mut).into_iter().flatten();
+    steps.map(|step| step["attempts"] = Value::Null).count()
+}
+
+/// Faults change how long a service slept; that the time was counted must not change.
+fn forget_saved(value: &mut Value) -> usize {
+    if value["kind"] != "ElastiService" {
+        return 0;
+    }
+    let saved = value.pointer_mut("/status/savedReplicaSeconds");
+    let counted = saved.filter(|saved| saved.as_i64().is_some_and(|seconds| seconds > 0));
+    counted.map(|saved| *saved = "some".into()).iter().count()
+}
+
+/// The message without the number of the attempt.
+fn without_attempt(text: &str) -> String {
+    match text.split_once("attempt ") {
+        Some((before, after)) => {
+            let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            format!("{before}attempt{after}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// A restarted controller does not know which changes it has recorded, and records the last one
+/// again.
+fn forget_trigger(metadata: &mut Value) -> usize {
+    let mut forgotten = forget(metadata, "annotations", TRIGGER);
+    let writers = metadata
+        .get_mut("managedFields")
+        .and_then(Value::as_array_mut);
+    for writer in writers.into_iter().flatten() {
+        if let Some(fields) = writer.pointer_mut("/fieldsV1/f:metadata") {
+            forgotten += forget(fields, "f:annotations", &format!("f:{TRIGGER}"));
+        }
+    }
+    forgotten
+}
+
+/// Removes `key` from the map `field`, and the map if it is then empty. Returns the number of
+/// removed fields.
+fn forget(value: &mut Value, field: &str, key: &str) -> usize {
+    let map = value.get_mut(field).and_then(Value::as_object_mut);
+    let Some(map) = map.filter(|map| map.contains_key(key)) else {
+        return 0;
+    };
+    map.remove(key);
+    if map.keys().all(|key| key == ".")
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.remove(field);
+    }
+    1
+}
+
+/// Sorts lists whose order only reflects which entry came first.
+fn put_in_order(value: &mut Value) {
+    for (list, keys) in [
+        ("/status/conditions", &["type"][..]),
+        (
+            "/metadata/managedFields",
+            &["manager", "operation", "subresource"],
+        ),
+    ] {
+        if let Some(Value::Array(items)) = value.pointer_mut(list) {
+            items.sort_by_cached_key(|item| {
+                let words = keys.iter().map(|key| item[key].to_string());
+                words.collect::<Vec<_>>()
+            });
+        }
+    }
+}
+
+/// The number of compared and masked fields.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct FieldCoverage {
+    pub compared: usize,
+    pub masked: usize,
+}
+
+/// Replaces the values of one object that are specific to its run.
+struct Mask<'a> {
+    names: &'a ObjectNames,
+    /// When the object was last written.
+    last: Timestamp,
+}
+
+impl Mask<'_> {
+    fn apply(&self, field: &str, value: &mut Value, share: &mut FieldCoverage) {
+        match value {
+            Value::Object(fields) => {
+                // A reference to an object may contain a version.
+                if fields.contains_key("uid")
+                    && !fields.contains_key("creationTimestamp")
+                    && fields.remove("resourceVersion").is_some()
+                {
+                    share.masked += 1;
+                }
+                for (field, value) in fields.iter_mut() {
+                    self.apply(field, value, share);
+                }
+                rename(fields, self.names);
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.apply(field, item, share);
+                }
+            }
+            Value::String(text) => {
+                if let Some((folder, name)) = text.rsplit_once('/')
+                    && let Some(alias) = self.names.aliases.get(name)
+                {
+                    *text = format!("{folder}/{alias}");
+                } else if let Some(word) = self.word(field, text) {
+                    word.clone_into(text);
+                }
+                share.compared += 1;
+            }
+            _ => share.compared += 1,
+        }
+    }
+
+    /// The value that is compared instead of `text`.
+    fn word(&self, field: &str, text: &str) -> Option<&str> {
+        let alias = self.names.uids.get(text);
+        if let Some(alias) = alias.or_else(|| self.names.aliases.get(text)) {
+            return Some(alias);
+        }
+        if text.starts_with(TOKEN_VOLUME) {
+            return Some(TOKEN_VOLUME);
+        }
+        // An object may be deleted, and an operation may be due, after the last write.
+        let last = if matches!(field, "deletionTimestamp" | "due") {
+            Timestamp::MAX
+        } else {
+            self.last
+        };
+        let moment = moment(text)?;
+        // Timestamps are stored in whole seconds.
+        let since = self.names.start.as_second()..=last.as_second();
+        since
+            .contains(&moment.as_second())
+            .then_some("a moment of its life")
+    }
+}
+
+/// Managed fields name list items by their keys, and owner references have the uid as their key.
+fn rename(fields: &mut Map<String, Value>, names: &ObjectNames) {
+    const BY_UID: &str = "k:{\"uid\":\"";
+    let named = fields.keys().find(|key| key.starts_with(BY_UID)).cloned();
+    let uid = named
+        .as_ref()
+        .and_then(|key| key[BY_UID.len()..].split('"').next());
+    if let (Some(key), Some(alias)) = (&named, uid.and_then(|uid| names.uids.get(uid)))
+        && let Some(field) = fields.remove(key)
+    {
+        fields.insert(format!("k:{alias}"), field);
+        rename(fields, names);
+    }
+}
+
+fn moment(text: &str) -> Option<Timestamp> {
+    (text.starts_with("20") && text.ends_with('Z'))
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+/// The path of the collection that an object belongs to.
+pub(crate) fn collection(object: &Value) -> String {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let version = text("apiVersion");
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let kind = plural(text("kind"));
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("/{root}/{version}/namespaces/{namespace}/{kind}"),
+        None => format!("/{root}/{version}/{kind}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reviewed(metadata: &Value, generations: [u32; 2], conditions: [&str; 2]) -> Value {
+        let conditions = conditions.map(|kind| json!({"type": kind}));
+        let mut value = json!({
+            "metadata": metadata,
+            "status": {"observedGeneration": generations[1], "conditions": conditions},
+        });
+        value["metadata"]["generation"] = generations[0].into();
+        count_from_now(&mut value, 9);
+        put_in_order(&mut value);
+        forget_trigger(&mut value["metadata"]);
+        value
+    }
+
+    #[test]
+    fn only_what_was_reviewed_may_differ() {
+        let plain = json!({"name": "a"});
+        let one = reviewed(&plain, [3, 3], ["A", "B"]);
+        assert_eq!(one, reviewed(&plain, [4, 4], ["B", "A"]));
+        assert_ne!(one, reviewed(&plain, [4, 3], ["A", "B"]), "it lags behind");
+        assert_ne!(one, reviewed(&plain, [10, 10], ["A", "B"]), "nine writes");
+        assert_ne!(one, reviewed(&plain, [3, 3], ["A", "C"]));
+        let told = json!({"name": "a", "annotations": {TRIGGER: "TIME"}});
+        assert_eq!(one, reviewed(&told, [3, 3], ["A", "B"]));
+        let more = json!({"name": "a", "annotations": {TRIGGER: "TIME", "more": "1"}});
+        assert_ne!(
+            one,
+            reviewed(&more, [3, 3], ["A", "B"]),
+            "others are compared"
+        );
+    }
+}
