@@ -15,12 +15,19 @@ use Allowed::{Everything, These};
 
 const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracles"];
+/// The same, and the systems outside a cluster that the area calls.
+const WITH_EMULATORS: &[&str] = &[
+    "neap-pocket",
+    "neap-trial",
+    "neap-oracles",
+    "neap-emulators",
+];
 /// The same, and what else tests find in their environment.
 const WITH_PROGRAMS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracles", "neap-load"];
 
 /// The binary composes all; `pocket` depends on no other crate of ours; areas meet in Kubernetes objects,
 /// never in code.
-const ALLOWED: [Row; 20] = [
+const ALLOWED: [Row; 21] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -32,9 +39,13 @@ const ALLOWED: [Row; 20] = [
         These(&["neap-kit", "neap-store", "neap-pocket"]),
         IN_PROCESS,
     ),
-    ("neap-release", KIT, IN_PROCESS),
-    ("neap-farm", KIT, IN_PROCESS),
-    ("neap-fleet", These(&["neap-kit", "neap-store"]), IN_PROCESS),
+    ("neap-release", KIT, WITH_EMULATORS),
+    ("neap-farm", KIT, WITH_EMULATORS),
+    (
+        "neap-fleet",
+        These(&["neap-kit", "neap-store"]),
+        WITH_EMULATORS,
+    ),
     ("neap-guest", KIT, IN_PROCESS),
     ("neap-idle", KIT, WITH_PROGRAMS),
     (
@@ -48,6 +59,7 @@ const ALLOWED: [Row; 20] = [
         These(&["neap-trial", "neap-determinism", "neap-kit", "neap-world"]),
         &[],
     ),
+    ("neap-emulators", KIT, &[]),
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
     ("neap-api-conformance", These(&["neap-load"]), &[]),

@@ -17,7 +17,17 @@ use super::{Findings, Project, layout};
 use crate::process;
 
 /// The crates that are held to the order of their `lib.rs`.
-const CRATES: [&str; 4] = ["crates/pocket", "crates/kit", "crates/world", "crates/idle"];
+const CRATES: [&str; 9] = [
+    "crates/pocket",
+    "crates/kit",
+    "crates/world",
+    "crates/idle",
+    "crates/emulators",
+    "crates/store",
+    "crates/release",
+    "crates/fleet",
+    "crates/farm",
+];
 
 pub(super) fn check(_: &Project) -> Result<Findings> {
     let mut findings = Findings::default();

@@ -1,0 +1,1 @@
+//! Systems outside a cluster, as `tower` services over a state value.

@@ -1,0 +1,1 @@
+//! A Buildbarn remote-execution farm from five custom resources.

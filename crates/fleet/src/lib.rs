@@ -1,0 +1,1 @@
+//! An ARM-shaped API whose operations survive, and clusters installed through Hive.

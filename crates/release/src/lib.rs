@@ -1,0 +1,1 @@
+//! Image streams become release payloads: assembled, verified by jobs, judged and published.
