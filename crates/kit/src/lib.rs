@@ -24,6 +24,8 @@ pub mod telemetry;
 
 pub mod backoff;
 
+pub mod client;
+
 pub mod own_writes;
 
 pub mod lease;
