@@ -54,5 +54,7 @@ pub mod operation;
 
 pub mod explain;
 
+pub mod area;
+
 #[cfg(test)]
 mod server;

@@ -5,11 +5,11 @@ use std::{fmt::Write as _, io::Write};
 use neap_idle::account::{Account, State};
 use serde_json::json;
 
-use super::{cluster_scope::ClusterScope, list::saved, table::table};
+use super::{ListOptions, cluster_scope::ClusterScope, list::saved};
 use crate::{
-    cli::{ListOptions, Output},
+    cli::Output,
     exit::Failure,
-    inspect::print,
+    inspect::{print, table::table},
 };
 
 pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {

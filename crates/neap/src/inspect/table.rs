@@ -1,7 +1,7 @@
 //! A table of text.
 
 /// Columns of minimal width, two spaces apart.
-pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<_> = heads.iter().map(|head| head.len()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

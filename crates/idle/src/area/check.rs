@@ -1,65 +1,25 @@
 //! Checks of services that sleep: the CRD, the resolvers, the operator and every ElastiService.
 
-use jiff::Timestamp;
-use neap_idle::{
+use neap_kit::area::{CheckFacts, Finding, ResourceType};
+use serde_json::Value;
+
+use crate::{
     account::{Account, State, account},
     api::ElastiService,
 };
-use neap_kit::clock::Clock;
-use serde_json::Value;
 
-use super::Finding;
-use crate::inspect::{
-    cluster::Cluster,
-    explain::decode_valid,
-    read::{self, ELASTI_SERVICE, SERVICE, SLICE},
-};
+/// Services and their slices are read to find the resolvers.
+pub(super) const SERVICE: ResourceType = ResourceType::namespaced("Service", "v1", "services");
+pub(super) const SLICE: ResourceType =
+    ResourceType::namespaced("EndpointSlice", "discovery.k8s.io/v1", "endpointslices");
 
 /// Port name that identifies the Service of the resolvers, whatever its name.
 const RESOLVER_PORT_NAME: &str = "http-resolver-reverse-proxy";
 /// Label of an EndpointSlice with the name of its Service.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
-/// The objects that the checks need.
-#[derive(Debug, Default)]
-struct IdleSnapshot {
-    served: bool,
-    services: Vec<ElastiService>,
-    /// Services and EndpointSlices of all namespaces.
-    related: Vec<Value>,
-}
-
-/// Checks all namespaces.
-pub(super) async fn check(cluster: &Cluster) -> Vec<Finding> {
-    match read_snapshot(cluster).await {
-        Ok(snapshot) => findings(&snapshot, Clock::system().now()),
-        Err(error) => {
-            let failure = cluster.failed("ElastiServices", &error);
-            let finding = Finding::failed("objects", failure.to_string(), failure.advice());
-            vec![finding]
-        }
-    }
-}
-
-async fn read_snapshot(cluster: &Cluster) -> Result<IdleSnapshot, kube::Error> {
-    let client = &cluster.client;
-    let path = format!("/apis/{}", ELASTI_SERVICE.api_version);
-    let list = |kind| read::list(client, kind, None, None);
-    let (kind, found, services, slices) = futures::try_join!(
-        read::find(client, &path),
-        list(ELASTI_SERVICE),
-        list(SERVICE),
-        list(SLICE),
-    )?;
-    Ok(IdleSnapshot {
-        served: kind.is_some(),
-        services: decode_valid(found),
-        related: services.into_iter().chain(slices).collect(),
-    })
-}
-
-fn findings(snapshot: &IdleSnapshot, now: Timestamp) -> Vec<Finding> {
-    if !snapshot.served {
+pub(super) fn findings(facts: &CheckFacts) -> Vec<Finding> {
+    if !facts.serves("ElastiService") {
         let hint = "install it with kubectl apply -k deploy/idle/kustomize";
         return vec![Finding::failed(
             "kind",
@@ -68,12 +28,9 @@ fn findings(snapshot: &IdleSnapshot, now: Timestamp) -> Vec<Finding> {
         )];
     }
     let mut findings = vec![Finding::ok("kind", "the server serves ElastiServices")];
-    findings.push(resolvers(&snapshot.related));
-    let accounts: Vec<_> = snapshot
-        .services
-        .iter()
-        .map(|one| account(one, now))
-        .collect();
+    findings.push(resolvers(&facts.objects));
+    let services: Vec<ElastiService> = facts.typed("ElastiService");
+    let accounts: Vec<_> = services.iter().map(|one| account(one, facts.now)).collect();
     findings.push(operator(&accounts));
     let asleep = accounts.iter().filter(|one| one.state == State::Asleep);
     let message = format!("{}, {} asleep", accounts.len(), asleep.count());
@@ -166,10 +123,13 @@ fn service_finding(account: &Account) -> Option<Finding> {
 mod tests {
     use serde_json::json;
 
-    use super::{super::Level, *};
+    use neap_kit::area::Level;
+
+    use super::*;
 
     fn assessment_of(status: &Value, ready: bool) -> Vec<(String, Level)> {
         let service = json!({
+            "kind": "ElastiService",
             "metadata": {"name": "cart", "namespace": "shop"},
             "spec": {
                 "service": "cart", "triggers": [{"type": "requests"}],
@@ -177,10 +137,11 @@ mod tests {
             },
             "status": status,
         });
-        let snapshot = IdleSnapshot {
-            served: true,
-            services: vec![serde_json::from_value(service).unwrap()],
-            related: vec![
+        let facts = CheckFacts {
+            unserved: vec![],
+            now: "2026-01-01T12:00:00Z".parse().unwrap(),
+            objects: vec![
+                service,
                 json!({"kind": "Service", "metadata": {"name": "r", "namespace": "elasti"},
                     "spec": {"ports": [{"name": RESOLVER_PORT_NAME}]}}),
                 json!({"kind": "EndpointSlice",
@@ -188,8 +149,7 @@ mod tests {
                     "endpoints": [{"conditions": {"ready": ready}}]}),
             ],
         };
-        let findings = findings(&snapshot, "2026-01-01T12:00:00Z".parse().unwrap());
-        findings
+        findings(&facts)
             .into_iter()
             .map(|one| (one.name, one.level))
             .collect()
@@ -213,7 +173,11 @@ mod tests {
             let found: Vec<_> = found.map(|(name, _)| name.as_str()).collect();
             assert_eq!(found, failed, "{status}");
         }
-        let nothing = findings(&IdleSnapshot::default(), Timestamp::UNIX_EPOCH);
+        let nothing = findings(&CheckFacts {
+            objects: vec![],
+            unserved: vec!["ElastiService"],
+            now: jiff::Timestamp::UNIX_EPOCH,
+        });
         assert_eq!(nothing[0].level, Level::Failed);
     }
 }

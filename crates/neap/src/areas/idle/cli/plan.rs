@@ -14,9 +14,9 @@ use neap_idle::{
 use neap_kit::{apply::PlannedChange, event::EventDraft, key::Key, why::chain};
 use serde_json::{Value, json};
 
-use super::cluster_scope::ClusterScope;
+use super::{PlanOptions, cluster_scope::ClusterScope};
 use crate::{
-    cli::{Output, PlanOptions},
+    cli::Output,
     exit::{Exit, Failure},
     inspect::{
         print,

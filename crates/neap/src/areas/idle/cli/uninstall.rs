@@ -16,11 +16,11 @@ use neap_kit::{apply::ResourceKind, key::Key, why::chain};
 use serde_json::{Value, json};
 
 use super::{
+    UninstallOptions,
     change::{write_failed, writer},
     cluster_scope::ClusterScope,
 };
 use crate::{
-    cli::UninstallOptions,
     exit::{Exit, Failure},
     inspect::print,
     symbols::Symbols,

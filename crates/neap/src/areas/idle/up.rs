@@ -4,11 +4,12 @@
 mod installed_objects;
 
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use clap::Args;
 use http::HeaderName;
 use neap_idle::{
     elasti_service::facts::Timeouts,
@@ -16,14 +17,12 @@ use neap_idle::{
     options::Installation,
     resolver::{ResolverOptions, Sockets, drain::DrainTimeouts, http::HostRouting, net},
 };
-use neap_kit::{
-    context::Context,
-    manager::{Component, Health},
-};
-use neap_world::node::address::Block;
 use tokio::net::TcpListener;
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    areas::Host,
+    exit::{Exit, Failure},
+};
 
 /// The names of the installation, as in the manifests of deploy/idle.
 const NAMESPACE: &str = "elasti";
@@ -45,37 +44,41 @@ const DRAIN: DrainTimeouts = DrainTimeouts {
     in_flight: Duration::from_secs(1),
 };
 
-/// The components of both, with their tokens in `folder`, and the one that maintains their objects.
-pub(super) fn components(
-    context: &Context,
-    block: Block,
-    folder: &Path,
-    health: Health,
-) -> Result<Vec<Component>, Failure> {
-    let (resolver_host, operator_host) = hosts(block);
+/// Flags of `neap up` for services that sleep.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(crate) struct IdleUpOptions {
+    /// Do not run the idle operator and resolver, for example to install deploy/idle instead
+    #[arg(long, conflicts_with = "bare")]
+    without_idle: bool,
+}
+
+/// Adds operator and resolver, with their tokens in a folder, and the component that maintains their objects.
+///
+/// They start at once and not with the first ElastiService: annotations of any Service or workload may ask for
+/// sleep, and the watches of those kinds run for the cluster's own controllers anyway.
+pub(super) fn host(host: &mut Host<'_>, options: &IdleUpOptions) -> Result<(), Failure> {
+    if options.without_idle {
+        return Ok(());
+    }
+    let (context, folder) = (host.context(), host.folder()?);
+    let (resolver_host, operator_host) = (host.address()?, host.address()?);
     let objects = installed_objects::InstalledObjects {
         resolver: resolver_host,
-        tokens: folder.to_owned(),
+        tokens: folder.clone(),
     };
     let sockets = Sockets {
         internal: bind(resolver_host, INTERNAL)?,
         shared: bind(resolver_host, SHARED)?,
     };
     let operator_socket = bind(operator_host, INTERNAL)?;
-    let resolver = resolver(resolver_host, operator_host, token(folder, RESOLVER));
-    let operator = operator(token(folder, OPERATOR));
+    let resolver = resolver(resolver_host, operator_host, token(&folder, RESOLVER));
+    let operator = operator(token(&folder, OPERATOR));
     let operator = (operator_socket, &operator);
-    let components = neap_idle::components(context, health, operator, (sockets, &resolver));
-    let mut components = components.map_err(setup_failed)?;
-    components.push(objects.component(context));
-    Ok(components)
-}
-
-/// Two addresses of the block that no pod gets: those after the node's.
-fn hosts(block: Block) -> (IpAddr, IpAddr) {
-    let node = u32::from(block.node());
-    let after = |count| IpAddr::V4(Ipv4Addr::from(node + count));
-    (after(1), after(2))
+    let components = neap_idle::components(context, host.health(), operator, (sockets, &resolver));
+    host.add(components.map_err(setup_failed)?);
+    host.add([objects.component(context)]);
+    Ok(())
 }
 
 fn token(folder: &Path, account: &str) -> PathBuf {

@@ -1,11 +1,26 @@
-//! Flags of `neap idle`.
+//! `neap idle`: commands about services that sleep, and the operator and resolver processes.
 
-use std::time::Duration;
+mod change;
+mod cluster_scope;
+mod list;
+mod plan;
+mod process;
+mod report;
+mod show;
+mod uninstall;
+
+use std::{io::Write, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand};
 use jiff::Timestamp;
 
-use super::{ClusterOptions, Output, duration, timestamp};
+use crate::{
+    areas::AreaCommand,
+    cli::{ClusterOptions, Output, Scope, duration, timestamp},
+    exit::Failure,
+    inspect::block_on,
+    symbols::Symbols,
+};
 
 const OPERATOR_HELP: &str = "\
 Flags, as in KubeElasti (one dash or two; the value after = or as the next argument):
@@ -67,8 +82,40 @@ resolvers out of the path and removes the objects it created. Then deletes the
 CustomResourceDefinition. Operator and resolver must run meanwhile, so they are not removed; remove
 them afterwards, the way they were installed.";
 
+/// Manage services that sleep, or run the operator or the resolver
+#[derive(Debug, Args)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    command: IdleCommand,
+}
+
+impl AreaCommand for Command {
+    fn run(self, symbols: Symbols, out: &mut dyn Write) -> Result<(), Failure> {
+        match self.command {
+            IdleCommand::List(options) => block_on(list::run(&options, out)),
+            IdleCommand::Show(options) => block_on(show::run(&options, symbols, out)),
+            IdleCommand::Plan(options) => block_on(plan::run(&options, symbols, out)),
+            IdleCommand::Wake(options) => block_on(change::wake(&options, symbols, out)),
+            IdleCommand::Sleep(options) => block_on(change::sleep(&options, symbols, out)),
+            IdleCommand::KeepAwake(options) => block_on(change::keep_awake(&options, symbols, out)),
+            IdleCommand::Report(options) => block_on(report::run(&options, out)),
+            IdleCommand::Uninstall(options) => block_on(uninstall::run(&options, symbols, out)),
+            IdleCommand::Operator { words } => process::operator(words),
+            IdleCommand::Resolver => process::resolver(),
+        }
+    }
+
+    fn role(&self) -> Option<&'static str> {
+        match self.command {
+            IdleCommand::Operator { .. } => Some("neap-idle-operator"),
+            IdleCommand::Resolver => Some("neap-idle-resolver"),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum IdleCommand {
+pub(super) enum IdleCommand {
     /// List the services that can sleep, with their state
     List(ListOptions),
 
@@ -115,143 +162,123 @@ pub(crate) enum IdleCommand {
     Resolver,
 }
 
-/// Flags that select cluster and namespace.
 #[derive(Debug, Args)]
-pub(crate) struct Scope {
-    /// Namespace; by default that of the context
-    #[arg(
-        short,
-        long,
-        value_name = "NAMESPACE",
-        conflicts_with = "all_namespaces"
-    )]
-    pub(crate) namespace: Option<String>,
-
-    /// All namespaces
-    #[arg(short = 'A', long)]
-    pub(crate) all_namespaces: bool,
-
+pub(super) struct ListOptions {
     #[command(flatten)]
-    pub(crate) cluster: ClusterOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListOptions {
-    #[command(flatten)]
-    pub(crate) scope: Scope,
+    pub(super) scope: Scope,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    pub(super) output: Output,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ShowOptions {
+pub(super) struct ShowOptions {
     /// Name of the ElastiService
-    pub(crate) name: String,
+    pub(super) name: String,
 
     /// Namespace of the ElastiService; by default that of the context
     #[arg(short, long, value_name = "NAMESPACE")]
-    pub(crate) namespace: Option<String>,
+    pub(super) namespace: Option<String>,
 
     #[command(flatten)]
-    pub(crate) cluster: ClusterOptions,
+    pub(super) cluster: ClusterOptions,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    pub(super) output: Output,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct PlanOptions {
+pub(super) struct PlanOptions {
     /// Name of the ElastiService, or of the annotated Service, Deployment or StatefulSet
-    pub(crate) name: String,
+    pub(super) name: String,
 
     /// Namespace; by default that of the context
     #[arg(short, long, value_name = "NAMESPACE")]
-    pub(crate) namespace: Option<String>,
+    pub(super) namespace: Option<String>,
 
     #[command(flatten)]
-    pub(crate) cluster: ClusterOptions,
+    pub(super) cluster: ClusterOptions,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    pub(super) output: Output,
 }
 
 /// Flags that select ElastiServices.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").args(["names", "all"]).required(true)))]
-pub(crate) struct Which {
+pub(super) struct Which {
     /// Names of the ElastiServices
     #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
+    pub(super) names: Vec<String>,
 
     /// All ElastiServices
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(super) all: bool,
 
     #[command(flatten)]
-    pub(crate) scope: Scope,
+    pub(super) scope: Scope,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    pub(super) output: Output,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WakeOptions {
+pub(super) struct WakeOptions {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(super) which: Which,
 
     /// Wait until the services are awake, at most this long
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) wait: Option<Duration>,
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SleepOptions {
+pub(super) struct SleepOptions {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(super) which: Which,
 
     /// Wait until the services sleep, at most this long
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) wait: Option<Duration>,
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("until_when").args(["lasting", "until", "off"]).required(true)))]
-pub(crate) struct KeepOptions {
+pub(super) struct KeepOptions {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(super) which: Which,
 
     /// Keep the services awake this long: 30m, 2h, 3d
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub(crate) lasting: Option<Duration>,
+    pub(super) lasting: Option<Duration>,
 
     /// Keep the services awake until this time: 2026-12-24T18:00:00Z
     #[arg(long, value_name = "WHEN", value_parser = timestamp)]
-    pub(crate) until: Option<Timestamp>,
+    pub(super) until: Option<Timestamp>,
 
     /// Allow the services to sleep again
     #[arg(long)]
-    pub(crate) off: bool,
+    pub(super) off: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct UninstallOptions {
+pub(super) struct UninstallOptions {
     /// Uninstall; without this flag, only print what would be done
     #[arg(long)]
-    pub(crate) yes: bool,
+    pub(super) yes: bool,
 
     /// How long to wait until all services are awake and restored
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
-    pub(crate) wait: Duration,
+    pub(super) wait: Duration,
 
     /// Namespace of the operator; annotated so that the operator creates nothing more
     #[arg(long, value_name = "NAMESPACE", default_value = "elasti")]
-    pub(crate) operator_namespace: String,
+    pub(super) operator_namespace: String,
 
     #[command(flatten)]
-    pub(crate) cluster: ClusterOptions,
+    pub(super) cluster: ClusterOptions,
 }

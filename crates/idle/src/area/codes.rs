@@ -1,6 +1,6 @@
 //! Errors of the operator and the resolvers of services that may sleep.
 
-use super::super::{CatalogueEntry, Class, Code, Retry};
+use neap_kit::why::{CatalogueEntry, Class, Code, Retry};
 
 pub(super) const ENTRIES: &[CatalogueEntry] = &[
     CatalogueEntry {

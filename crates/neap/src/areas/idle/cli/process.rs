@@ -7,16 +7,12 @@ use neap_idle::{
     process::{self, Identity, ProcessClient},
     resolver::ResolverOptions,
 };
-use neap_kit::{
-    clock::Clock,
-    process::Process,
-    telemetry::CountCalls,
-    why::{self, Coded},
-};
+use neap_kit::{clock::Clock, process::Process, telemetry::CountCalls, why::Coded};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    areas,
     cli::ClusterOptions,
     exit::{Exit, Failure, chain},
     inspect::cluster,
@@ -128,7 +124,9 @@ fn identity() -> Identity {
 
 fn invalid(error: &options::Error) -> Failure {
     let code = error.code();
-    let remedy = why::find(code.0).map_or("", |entry| entry.remedy);
+    let remedy = areas::catalogue()
+        .find(code.0)
+        .map_or("", |entry| entry.remedy);
     let exit = match error {
         options::Error::UnknownFlag { .. } => Exit::Usage,
         _ => Exit::Refused,
@@ -144,7 +142,9 @@ fn invalid(error: &options::Error) -> Failure {
 
 fn failed(what: &str, error: &process::Error) -> Failure {
     let code = error.code();
-    let remedy = why::find(code.0).map_or("", |entry| entry.remedy);
+    let remedy = areas::catalogue()
+        .find(code.0)
+        .map_or("", |entry| entry.remedy);
     let what = format!("{what} cannot continue");
     Failure::new(code.0, Exit::Failed, &what, &chain(error)).remedy(remedy)
 }

@@ -19,9 +19,9 @@ use neap_kit::{
 };
 use serde_json::{Value, json};
 
-use super::cluster_scope::ClusterScope;
+use super::{KeepOptions, SleepOptions, WakeOptions, Which, cluster_scope::ClusterScope};
 use crate::{
-    cli::{KeepOptions, Output, SleepOptions, WakeOptions, Which},
+    cli::Output,
     exit::{Exit, Failure},
     inspect::print,
     symbols::Symbols,

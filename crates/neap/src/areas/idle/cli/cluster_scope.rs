@@ -3,6 +3,7 @@
 use neap_idle::{
     account::{Account, account},
     api::ElastiService,
+    area::ELASTI_SERVICE,
 };
 use neap_kit::clock::Clock;
 use serde_json::Value;
@@ -10,10 +11,7 @@ use serde_json::Value;
 use crate::{
     cli::{ClusterOptions, Scope},
     exit::{Exit, Failure},
-    inspect::{
-        cluster::Cluster,
-        read::{self, ELASTI_SERVICE},
-    },
+    inspect::{cluster::Cluster, read},
 };
 
 /// A cluster, and the namespace of a command; all namespaces if there is none.

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use neap_idle::account::{Account, span};
 use serde_json::json;
 
-use super::{cluster_scope::ClusterScope, table::table};
+use super::{ListOptions, cluster_scope::ClusterScope};
 use crate::{
-    cli::{ListOptions, Output},
+    cli::Output,
     exit::Failure,
-    inspect::print,
+    inspect::{print, table::table},
 };
 
 pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {

@@ -8,13 +8,8 @@ use neap_idle::{
     api::Breakdown,
 };
 
-use super::{cluster_scope::ClusterScope, list::saved};
-use crate::{
-    cli::{Output, ShowOptions},
-    exit::Failure,
-    inspect::print,
-    symbols::Symbols,
-};
+use super::{ShowOptions, cluster_scope::ClusterScope, list::saved};
+use crate::{cli::Output, exit::Failure, inspect::print, symbols::Symbols};
 
 pub(super) async fn run(
     options: &ShowOptions,
