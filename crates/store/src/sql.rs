@@ -6,6 +6,8 @@
 mod dialect;
 mod read;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod work;
 mod write;
 
