@@ -201,4 +201,13 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         retry: Retry::Never,
         http: 400,
     },
+    CatalogueEntry {
+        code: Code("NT-KIT-040"),
+        title: "two components of the process have one name",
+        cause: "Components are told apart by their names in logs, metrics and readiness, and two of them have the same. The process did not start.",
+        remedy: "Report the message, which has the name. Leave out the areas that you do not need.",
+        class: Class::PlatformBug,
+        retry: Retry::Never,
+        http: 500,
+    },
 ];
