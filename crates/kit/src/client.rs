@@ -55,6 +55,7 @@ mod circuit;
 mod connector;
 mod error;
 mod exchange;
+mod fault;
 mod hosts;
 mod proxies;
 mod redirect;
@@ -85,6 +86,7 @@ pub use self::{
     budget::BudgetPolicy,
     circuit::CircuitPolicy,
     error::{Error, TransportError},
+    fault::{Fault, Refusal},
     proxies::Proxies,
     redirect::{RedirectRefusal, Redirects, resolve},
     request::{RequestBuilder, percent_encoded, redacted},

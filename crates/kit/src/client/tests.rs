@@ -3,6 +3,7 @@
 mod calls;
 mod circuits;
 mod decisions;
+mod faults;
 mod redirects;
 mod sockets;
 
