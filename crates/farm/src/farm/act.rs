@@ -1,0 +1,171 @@
+//! Carries a decision out. It makes no choice.
+//!
+//! Drains that end are taken from the scheduler before they leave the status, and drains that begin are in
+//! the status before the scheduler gets them: a process that stops in between leaves no drain behind that
+//! nobody knows of.
+
+use std::sync::Arc;
+
+use kube::{Resource, ResourceExt};
+use neap_kit::{
+    apply::{Error, Object, PlannedChange},
+    builder::Tools,
+    event::EventDraft,
+    why::chain,
+};
+
+use super::{
+    Component,
+    decide::{ComponentDecision, Decision, DrainChange},
+    facts::{FarmFacts, FarmSources, Reconciled},
+};
+use crate::api::ComponentStatus;
+
+/// Makes the writes of a decision.
+pub(super) async fn act(
+    tools: &Tools,
+    sources: &FarmSources,
+    facts: &FarmFacts,
+    decision: Decision,
+) -> Result<(), Error> {
+    let namespace = facts.components.first().map_or("", Component::namespace);
+    let (add, remove): (Vec<_>, Vec<_>) = decision.drains.iter().partition(|it| it.drained);
+    set_drains(sources, namespace, &remove).await;
+    // A failure of one component does not keep the others from being written.
+    let mut failed = None;
+    for component in decision.components {
+        if let Err(error) = write(tools, sources, facts, component).await {
+            failed.get_or_insert(error);
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => {
+            set_drains(sources, namespace, &add).await;
+            Ok(())
+        }
+    }
+}
+
+async fn set_drains(sources: &FarmSources, namespace: &str, changes: &[&DrainChange]) {
+    for change in changes {
+        let Some(address) = sources.queue_address(namespace, &change.scheduler) else {
+            continue;
+        };
+        let done = sources
+            .queue
+            .set_drain(&address, &change.queue, &change.pattern, change.drained)
+            .await;
+        // It is repeated with the next poll, and the status says that the scheduler does not answer.
+        if let Err(error) = done {
+            tracing::warn!(%error, scheduler = change.scheduler, "a drain could not be changed");
+        }
+    }
+}
+
+async fn write(
+    tools: &Tools,
+    sources: &FarmSources,
+    facts: &FarmFacts,
+    decision: ComponentDecision,
+) -> Result<(), Error> {
+    let component = &facts.components[decision.index];
+    let Some(object) = sources.object(component) else {
+        return Ok(());
+    };
+    let creates = decision
+        .plan
+        .changes
+        .iter()
+        .any(|change| matches!(change, PlannedChange::Create(_)));
+    if creates {
+        confirm(tools, &object).await?;
+    }
+    let mut refused = None;
+    for change in decision.plan.changes {
+        tracing::debug!(%change, "write");
+        match tools.writer.execute_change(change).await {
+            Ok(_) => {}
+            // The user learns what the server does not accept; the rest is written.
+            Err(error @ Error::Refused { .. }) => {
+                let event = EventDraft::warning("WriteRefused", chain(&error));
+                record(tools, &object, &event).await;
+                refused = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // A finalizer that was just set has changed the version of the object that the status belongs to.
+    if decision.reports {
+        update_status(tools, &object, decision.status).await?;
+    }
+    for event in &decision.events {
+        record(tools, &object, event).await;
+    }
+    for change in decision.plan.cleanup {
+        tools.writer.execute_change(change).await?;
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// Does something with the object of any kind.
+macro_rules! for_kind {
+    ($object:expr, $name:ident => $do:expr) => {
+        match $object {
+            Reconciled::Scheduler($name) => $do,
+            Reconciled::Worker($name) => $do,
+            Reconciled::Storage($name) => $do,
+            Reconciled::Frontend($name) => $do,
+            Reconciled::Browser($name) => $do,
+        }
+    };
+}
+
+async fn confirm(tools: &Tools, object: &Reconciled) -> Result<(), Error> {
+    for_kind!(object, it => tools.confirm(&**it, true).await)
+}
+
+async fn record(tools: &Tools, object: &Reconciled, event: &EventDraft) {
+    for_kind!(object, it => tools.record(&**it, event).await);
+}
+
+async fn update_status(
+    tools: &Tools,
+    object: &Reconciled,
+    status: ComponentStatus,
+) -> Result<(), Error> {
+    for_kind!(object, it => replace_status(tools, it, status).await)
+}
+
+/// A component whose status can be set.
+trait HasStatus: Object + PartialEq {
+    fn set_status(&mut self, status: ComponentStatus);
+}
+
+macro_rules! has_status {
+    ($($type:ident),+) => {
+        $(impl HasStatus for crate::api::$type {
+            fn set_status(&mut self, status: ComponentStatus) {
+                self.status = Some(status);
+            }
+        })+
+    };
+}
+
+has_status!(
+    BuildbarnScheduler,
+    BuildbarnWorker,
+    BuildbarnStorage,
+    BuildbarnFrontend,
+    BuildbarnBrowser
+);
+
+async fn replace_status<K: HasStatus + Resource<DynamicType = ()> + ResourceExt>(
+    tools: &Tools,
+    before: &Arc<K>,
+    status: ComponentStatus,
+) -> Result<(), Error> {
+    let mut after = (**before).clone();
+    after.set_status(status);
+    tools.update_status(&**before, &after).await
+}

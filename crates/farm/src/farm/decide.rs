@@ -1,0 +1,460 @@
+//! The decision about a farm: what to write, which drains to set, and what to report. Pure.
+
+mod config;
+mod plan;
+mod report;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use neap_kit::{apply::Plan, event::EventDraft};
+use serde_json::Value;
+
+use self::config::ConfigOutcome;
+use super::{
+    Component, ComponentKind,
+    drain::{self, DrainDecision, DrainFacts, DrainReason},
+    facts::FarmFacts,
+    objects::{self, ConfigSource, DesiredWorkload, ObjectContext},
+    rollout::{self, LiveWorkload, Phase},
+    settings,
+    storage_plan::{self, StorageDecision, StorageFacts},
+    validate::{self, Problem},
+};
+use crate::{
+    api::{ComponentStatus, RolloutStatus, Shard},
+    configuration::FarmSettings,
+    platform::QueueName,
+    queue::QueueFacts,
+};
+
+/// How often a scheduler is asked while workers are drained.
+pub const DRAIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A decision about a farm.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decision {
+    /// What is done for each component.
+    pub components: Vec<ComponentDecision>,
+    /// Drains to set and to end.
+    pub drains: Vec<DrainChange>,
+    /// Pools whose scheduler has to be asked before this decision is carried out.
+    pub inquiries: Vec<Inquiry>,
+    /// When to look again.
+    pub requeue_after: Option<Duration>,
+}
+
+/// What is done for a component.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComponentDecision {
+    /// Its index in the facts.
+    pub index: usize,
+    /// The writes.
+    pub plan: Plan,
+    /// The status afterwards.
+    pub status: ComponentStatus,
+    /// Whether the status is worth a write: that of a component that was just created says nothing new.
+    pub reports: bool,
+    /// Events.
+    pub events: Vec<EventDraft>,
+}
+
+/// A question to a scheduler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inquiry {
+    /// The uid of the pool.
+    pub pool: String,
+    /// The name of the scheduler.
+    pub scheduler: String,
+    /// The queue of the pool.
+    pub queue: QueueName,
+}
+
+/// A drain to set or to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrainChange {
+    /// The name of the scheduler.
+    pub scheduler: String,
+    /// The queue.
+    pub queue: QueueName,
+    /// The workers.
+    pub pattern: BTreeMap<String, String>,
+    /// Whether they get no new actions.
+    pub drained: bool,
+}
+
+/// What is known about a component while the decision is made.
+struct Member<'a> {
+    component: &'a Component,
+    problem: Option<Problem>,
+    config: Option<ConfigSource>,
+    warnings: Vec<String>,
+    workload: Option<DesiredWorkload>,
+    live: Option<LiveWorkload>,
+    /// The selector of the live workload is another, which cannot be changed.
+    replace: bool,
+    phase: Phase,
+    drain: Option<DrainDecision>,
+    /// The component before it that it waits for.
+    waits_for: Option<String>,
+    /// Whether the workload may be written.
+    may_apply: bool,
+    replicas: i32,
+}
+
+/// Decides about a farm.
+pub fn decide(facts: &FarmFacts) -> Decision {
+    let farm = &facts.components;
+    let settings = settings::settings(farm);
+    let context = ObjectContext {
+        longest_action_seconds: settings::longest_action(farm),
+        operator_namespace: facts.operator_namespace.clone(),
+    };
+    let mut members: Vec<_> = farm
+        .iter()
+        .map(|component| member(facts, component, settings.as_ref(), &context))
+        .collect();
+    let storage = decide_storage(facts, &members);
+    if let Some((index, decision)) = &storage {
+        refuse(&mut members[*index], decision);
+    }
+    order(&mut members);
+    let restart = scheduler_restart(&members);
+    let mut decision = Decision::default();
+    decide_drains(facts, &mut members, restart, &mut decision);
+    allow(&mut members);
+    for index in 0..members.len() {
+        let storage = storage.as_ref().filter(|it| it.0 == index).map(|it| &it.1);
+        let component = report::decide(facts, &members, index, storage, &context);
+        decision.look_again(component.1);
+        decision.components.push(component.0);
+    }
+    if let Some((_, storage)) = &storage {
+        decision.look_again(storage.requeue_after);
+    }
+    decision
+}
+
+impl Decision {
+    fn look_again(&mut self, after: Option<Duration>) {
+        self.requeue_after = match (self.requeue_after, after) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+fn member<'a>(
+    facts: &'a FarmFacts,
+    component: &'a Component,
+    settings: Option<&FarmSettings>,
+    context: &ObjectContext,
+) -> Member<'a> {
+    let farm = &facts.components;
+    let mut problem = validate::problem(component, farm);
+    let (mut config, mut warnings) = (None, Vec::new());
+    if problem.is_none() {
+        let ConfigOutcome {
+            source,
+            problem: found,
+            warnings: found_warnings,
+        } = config::source(facts, component, settings);
+        (config, problem, warnings) = (source, found, found_warnings);
+    }
+    problem = problem.or_else(|| plan::claim_problem(facts, component));
+    let workload = config
+        .as_ref()
+        .map(|config| objects::workload(component, config, context));
+    let kind = objects::workload_kind(component.kind);
+    let object = facts
+        .live_of(component)
+        .iter()
+        .find(|(other, object)| {
+            *other == kind && object.metadata.name.as_deref() == Some(component.name())
+        })
+        .map(|(_, object)| object);
+    let live = object.map(LiveWorkload::of);
+    let selector = |value: &Value| value.pointer("/spec/selector/matchLabels").cloned();
+    let replace = object
+        .zip(workload.as_ref())
+        .is_some_and(|(live, desired)| {
+            let live = live.data.pointer("/spec/selector/matchLabels").cloned();
+            live != selector(&desired.object.object)
+        });
+    let replicas = match (component.kind, settings) {
+        (ComponentKind::Storage, Some(settings)) => {
+            i32::try_from(settings.storage.replicas).unwrap_or(i32::MAX)
+        }
+        _ => component.replicas(),
+    };
+    let phase = match (&live, &workload) {
+        (None, _) => Phase::Missing,
+        (Some(live), Some(desired)) if !replace => live.phase(&desired.revision, replicas),
+        _ => Phase::Outdated,
+    };
+    Member {
+        component,
+        problem,
+        config,
+        warnings,
+        workload,
+        live,
+        replace,
+        phase,
+        drain: None,
+        waits_for: None,
+        may_apply: false,
+        replicas,
+    }
+}
+
+/// The next state of the shards, and the index of the storage.
+fn decide_storage(facts: &FarmFacts, members: &[Member<'_>]) -> Option<(usize, StorageDecision)> {
+    let index = members.iter().position(|it| {
+        it.component.kind == ComponentKind::Storage && !it.component.is_deleting()
+    })?;
+    let member = &members[index];
+    let spec = member.component.storage()?;
+    let wanted = settings::wanted_shards(spec);
+    let replaced = |member: &Member<'_>| {
+        let (live, workload) = (member.live.as_ref(), member.workload.as_ref());
+        live.zip(workload)
+            .is_some_and(|(live, desired)| live.is_replaced(&desired.revision))
+    };
+    let invalid = member.problem.as_ref();
+    if invalid.is_some() && member.component.status.storage.is_none() {
+        return None;
+    }
+    let decision = storage_plan::decide(&StorageFacts {
+        status: member.component.status.storage.as_ref(),
+        spec,
+        wanted: if invalid.is_some_and(|it| it.reason != "ConfigInvalid") {
+            // What is not valid is not carried out.
+            recorded_shards(member.component).unwrap_or(wanted)
+        } else {
+            wanted
+        },
+        storage_settled: member.phase == Phase::Settled,
+        farm_settled: members
+            .iter()
+            .filter(|it| !it.component.is_deleting())
+            .all(replaced),
+        now: facts.now,
+    });
+    Some((index, decision))
+}
+
+fn recorded_shards(component: &Component) -> Option<Vec<Shard>> {
+    let status = component.status.storage.as_ref()?;
+    let change = status.resharding.as_ref();
+    let shards = change.map_or(&status.shards, |change| &change.to);
+    (!shards.is_empty()).then(|| shards.clone())
+}
+
+/// A storage whose change is refused stays as it is.
+fn refuse(member: &mut Member<'_>, decision: &StorageDecision) {
+    let running = decision.status.resharding.is_some();
+    if let Some(message) = decision.refused.as_ref().filter(|_| !running) {
+        let problem = Problem::new("PlanNotAcknowledged", message.clone());
+        member.problem.get_or_insert(problem);
+    }
+    if decision.status.geometry.is_some() && decision.refused.is_some() && !running {
+        member.may_apply = false;
+    }
+}
+
+/// Which component each waits for: the first before it that is not ready with its newest configuration.
+fn order(members: &mut [Member<'_>]) {
+    let mut unsettled: Option<String> = None;
+    for member in members {
+        if member.component.is_deleting() {
+            continue;
+        }
+        member.waits_for.clone_from(&unsettled);
+        let settled = member.phase == Phase::Settled && member.problem.is_none();
+        if unsettled.is_none() && !settled {
+            let (kind, name) = (member.component.kind.kind(), member.component.name());
+            unsettled = Some(format!("{kind} {name}"));
+        }
+    }
+}
+
+/// Whether a scheduler is going to be restarted, and which.
+fn scheduler_restart(members: &[Member<'_>]) -> Option<String> {
+    let mut members = members.iter();
+    let scheduler = members.find(|it| {
+        it.component.kind == ComponentKind::Scheduler
+            && it.phase == Phase::Outdated
+            && it.problem.is_none()
+            && it.waits_for.is_none()
+            && it.live.as_ref().is_some_and(|live| live.ready > 0)
+    });
+    scheduler.map(|it| it.component.name().to_owned())
+}
+
+fn decide_drains(
+    facts: &FarmFacts,
+    members: &mut [Member<'_>],
+    restart: Option<String>,
+    decision: &mut Decision,
+) {
+    for member in members {
+        let component = member.component;
+        let Some(worker) = component.worker() else {
+            continue;
+        };
+        let scheduler = settings::scheduler_of(&facts.components, worker);
+        let scheduler = scheduler.map(|it| it.name().to_owned());
+        let rolling = member.phase == Phase::Outdated
+            && member.problem.is_none()
+            && member.waits_for.is_none();
+        let all = if component.is_deleting() {
+            Some(DrainReason::Deletion)
+        } else if rolling {
+            Some(DrainReason::RollOut)
+        } else if restart.is_some() && restart == scheduler {
+            Some(DrainReason::SchedulerRestart)
+        } else if worker.cordoned {
+            Some(DrainReason::Cordon)
+        } else {
+            None
+        };
+        let held = member.problem.is_some() && !component.is_deleting();
+        let live = member.live.as_ref().map_or(0, |live| live.replicas);
+        let wanted = if component.is_deleting() {
+            0
+        } else if held {
+            live
+        } else {
+            member.replicas
+        };
+        let answer = facts.queues.get(component.uid());
+        let queue = answer.and_then(|answer| answer.as_ref().ok());
+        let seconds = worker.drain_timeout_seconds(settings::longest_action(&facts.components));
+        let drain_facts = DrainFacts {
+            pods: facts.pods_of(component),
+            wanted,
+            live,
+            all,
+            drains: &component.status.drains,
+            queue,
+            timeout: SignedDuration::from_secs(seconds),
+            now: facts.now,
+        };
+        let needed = drain::needs_queue(&drain_facts);
+        let mut drained = drain::decide(&drain_facts);
+        let name = QueueName::of(worker);
+        match scheduler {
+            // Without a scheduler no worker has an action.
+            None => release_all(&mut drained, wanted),
+            Some(scheduler) => {
+                if needed && answer.is_none() {
+                    decision.inquiries.push(Inquiry {
+                        pool: component.uid().to_owned(),
+                        scheduler: scheduler.clone(),
+                        queue: name.clone(),
+                    });
+                }
+                queue_changes(&drained, &scheduler, &name, &mut decision.drains);
+            }
+        }
+        if poll_again(&drained, all) {
+            decision.look_again(Some(DRAIN_POLL_INTERVAL));
+        }
+        member.replicas = drained.replicas;
+        member.drain = Some(drained);
+    }
+}
+
+/// A cordon that the scheduler has needs no attention until something changes.
+fn poll_again(drained: &DrainDecision, all: Option<DrainReason>) -> bool {
+    let resting = all == Some(DrainReason::Cordon)
+        && drained.add.is_empty()
+        && drained.remove.is_empty()
+        && drained
+            .drains
+            .iter()
+            .all(|drain| drain.applied_at.is_some());
+    !drained.drains.is_empty() && !resting
+}
+
+fn release_all(drained: &mut DrainDecision, wanted: i32) {
+    drained.drains.clear();
+    drained.all_released = true;
+    drained.replicas = wanted;
+}
+
+fn queue_changes(
+    drained: &DrainDecision,
+    scheduler: &str,
+    queue: &QueueName,
+    changes: &mut Vec<DrainChange>,
+) {
+    let change = |pattern: &BTreeMap<String, String>, drained| DrainChange {
+        scheduler: scheduler.to_owned(),
+        queue: queue.clone(),
+        pattern: pattern.clone(),
+        drained,
+    };
+    changes.extend(drained.add.iter().map(|pattern| change(pattern, true)));
+    changes.extend(drained.remove.iter().map(|pattern| change(pattern, false)));
+}
+
+/// Which workloads may be written now.
+fn allow(members: &mut [Member<'_>]) {
+    let pools_released = members
+        .iter()
+        .filter(|it| it.component.kind == ComponentKind::Worker)
+        .all(|it| {
+            it.drain
+                .as_ref()
+                .is_none_or(|drain| drain.all_released || drain.drains.is_empty())
+        });
+    for member in members {
+        if member.problem.is_some() && !member.component.is_deleting() {
+            continue;
+        }
+        member.may_apply = match member.phase {
+            Phase::Missing => !member.component.is_deleting(),
+            Phase::Progressing | Phase::Settled => true,
+            Phase::Outdated if member.component.is_deleting() => member
+                .drain
+                .as_ref()
+                .is_some_and(|drain| drain.all_released),
+            Phase::Outdated if member.waits_for.is_some() => false,
+            Phase::Outdated => match member.component.kind {
+                ComponentKind::Worker => member
+                    .drain
+                    .as_ref()
+                    .is_some_and(|drain| drain.all_released),
+                ComponentKind::Scheduler => {
+                    pools_released || member.live.as_ref().is_none_or(|live| live.ready == 0)
+                }
+                _ => true,
+            },
+        };
+    }
+}
+
+/// The number of actions that a scheduler has, by what it says about any of its pools.
+fn operations(facts: &FarmFacts) -> u32 {
+    let queues = facts.queues.values().filter_map(|it| it.as_ref().ok());
+    let operations = queues.map(|queue: &QueueFacts| queue.operations);
+    operations.max().unwrap_or(0)
+}
+
+/// The record of the roll-out of a component.
+fn rollout_record(member: &Member<'_>, now: Timestamp) -> Option<RolloutStatus> {
+    let desired = member.workload.as_ref()?;
+    if member.phase == Phase::Missing || member.component.is_deleting() {
+        return None;
+    }
+    let before = member.component.status.rollout.as_ref();
+    rollout::record(
+        before,
+        &desired.revision,
+        member.phase,
+        member.live.as_ref(),
+        now,
+    )
+}

@@ -1,0 +1,142 @@
+//! The configuration of a component: rendered and checked, or the user's own.
+
+use crate::{
+    configuration::{self, FarmSettings, RenderedFiles},
+    farm::{
+        Component, ComponentSpec,
+        facts::{FarmFacts, UserConfig},
+        objects::{self, ConfigSource},
+        settings,
+        validate::Problem,
+    },
+    schema::{Finding, Schema, version_of},
+};
+
+/// The number of findings in a message; the rest is counted.
+const SHOWN_FINDINGS: usize = 5;
+
+pub(super) struct ConfigOutcome {
+    pub(super) source: Option<ConfigSource>,
+    pub(super) problem: Option<Problem>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The configuration of a component, and whether it may be rolled out.
+pub(super) fn source(
+    facts: &FarmFacts,
+    component: &Component,
+    settings: Option<&FarmSettings>,
+) -> ConfigOutcome {
+    let version = version_of(component.image());
+    let warnings: Vec<_> = version.warning(component.image()).into_iter().collect();
+    let outcome = |source, problem| ConfigOutcome {
+        source,
+        problem,
+        warnings: warnings.clone(),
+    };
+    if let Some(name) = component.config_map_name() {
+        let (source, problem) = user_source(facts, component, name);
+        return outcome(source, problem);
+    }
+    let Some(settings) = settings else {
+        let message = "the farm has no BuildbarnStorage, which every program needs: create one in this \
+             namespace with the same label buildbarn.io/farm";
+        return outcome(None, Some(Problem::new("WaitingForStorage", message)));
+    };
+    let Some(files) = render(facts, component, settings) else {
+        let message = "the farm has no BuildbarnScheduler for this pool";
+        return outcome(None, Some(Problem::new("WaitingForScheduler", message)));
+    };
+    let findings = files.findings(Schema::of(version.schema()));
+    let (config_map, hash) = objects::config_map_name(component, &files.files);
+    let source = ConfigSource {
+        config_map,
+        hash,
+        file: main_file(component),
+        rendered: Some(files.files),
+    };
+    outcome(Some(source), invalid(&findings))
+}
+
+fn render(facts: &FarmFacts, component: &Component, farm: &FarmSettings) -> Option<RenderedFiles> {
+    Some(match &component.spec {
+        ComponentSpec::Storage(spec) => {
+            configuration::storage(spec, farm, &objects::volume_names(spec))
+        }
+        ComponentSpec::Scheduler(spec) => configuration::scheduler("scheduler", spec, farm),
+        ComponentSpec::Worker(spec) => {
+            // A pool that is deleted together with its scheduler keeps its configuration.
+            let scheduler = settings::scheduler_of(&facts.components, spec);
+            let scheduler = match scheduler {
+                Some(scheduler) => scheduler.name(),
+                None if component.is_deleting() => "scheduler",
+                None => return None,
+            };
+            configuration::worker(spec, farm, scheduler)
+        }
+        ComponentSpec::Frontend(spec) => configuration::frontend(spec, farm),
+        ComponentSpec::Browser(spec) => configuration::browser(spec, farm),
+    })
+}
+
+fn main_file(component: &Component) -> String {
+    match component.worker() {
+        Some(worker) => format!("worker-{}.jsonnet", worker.instance_name()),
+        None => format!("{}.jsonnet", component.kind.app()),
+    }
+}
+
+fn user_source(
+    facts: &FarmFacts,
+    component: &Component,
+    name: &str,
+) -> (Option<ConfigSource>, Option<Problem>) {
+    let problem = |reason, message: String| (None, Some(Problem::new(reason, message)));
+    if facts.claimed_elsewhere.contains(name) {
+        let message = format!(
+            "spec.configMapName: another farm of this namespace uses the ConfigMap {name} too; \
+             a configuration belongs to one farm, so copy it"
+        );
+        return problem("ConfigMapShared", message);
+    }
+    match facts.user_configs.get(component.uid()) {
+        None | Some(UserConfig::Missing) => {
+            let message = format!(
+                "spec.configMapName: the ConfigMap {name} does not exist; create it, or remove the \
+                 field to have the configuration rendered"
+            );
+            problem("ConfigMapMissing", message)
+        }
+        Some(UserConfig::MissingKey(key)) => problem(
+            "ConfigKeyMissing",
+            format!("the ConfigMap {name} has no key {key}"),
+        ),
+        Some(UserConfig::Present {
+            hash,
+            file,
+            findings,
+        }) => {
+            let source = ConfigSource {
+                config_map: name.to_owned(),
+                hash: hash.clone(),
+                file: file.clone(),
+                rendered: None,
+            };
+            (Some(source), invalid(findings))
+        }
+    }
+}
+
+fn invalid(findings: &[(String, Finding)]) -> Option<Problem> {
+    if findings.is_empty() {
+        return None;
+    }
+    let shown = findings.iter().take(SHOWN_FINDINGS);
+    let mut shown: Vec<_> = shown
+        .map(|(file, finding)| format!("{file}: {finding}"))
+        .collect();
+    if findings.len() > SHOWN_FINDINGS {
+        shown.push(format!("and {} more", findings.len() - SHOWN_FINDINGS));
+    }
+    Some(Problem::new("ConfigInvalid", shown.join("\n")))
+}

@@ -1,0 +1,335 @@
+//! Drains: which workers get no new actions, and when they may be stopped. Pure.
+//!
+//! A worker is drained at the scheduler, and its pod may end when it has no running action or when the
+//! bound has passed. What the scheduler says is believed only in answers that show the drain itself: an
+//! answer from before the drain says nothing about the actions that a worker got since.
+//!
+//! A Deployment chooses itself which pods it deletes. [`deletable`] computes the same choice, and the
+//! replicas are lowered only by pods that are drained.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{api::DrainStatus, queue::QueueFacts};
+
+/// The annotation by which a Deployment prefers the pods to delete.
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The cost of a pod that is drained.
+pub const DRAINED_COST: &str = "-1000";
+/// The time after which the scheduler has forgotten a worker that does not synchronize, and after which an
+/// idle worker has synchronized after a restart.
+const ABSENT_GRACE: SignedDuration = SignedDuration::from_secs(120);
+
+/// A pod of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodFacts {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Whether it has a node.
+    pub assigned: bool,
+    /// Whether its containers run.
+    pub running: bool,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether its containers have ended for good.
+    pub finished: bool,
+    /// When it was created.
+    pub created_at: Option<Timestamp>,
+    /// Its cost of deletion.
+    pub deletion_cost: i64,
+    /// The version of the workload that it belongs to.
+    pub revision: String,
+    /// Why a container does not run, if one does not.
+    pub trouble: Option<String>,
+}
+
+/// Why a worker is drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DrainReason {
+    /// The user keeps the pool from getting actions.
+    Cordon,
+    /// The scheduler is going to be restarted.
+    SchedulerRestart,
+    /// The pods of the pool are going to be replaced.
+    RollOut,
+    /// The pool has more pods than it should.
+    ScaleDown,
+    /// The pool is being deleted.
+    Deletion,
+}
+
+impl DrainReason {
+    /// The reason in the status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cordon => "Cordon",
+            Self::SchedulerRestart => "SchedulerRestart",
+            Self::RollOut => "RollOut",
+            Self::ScaleDown => "ScaleDown",
+            Self::Deletion => "Deletion",
+        }
+    }
+}
+
+/// What a decision about the drains of a pool depends on.
+#[derive(Debug, Clone)]
+pub struct DrainFacts<'a> {
+    /// The pods of the pool.
+    pub pods: &'a [PodFacts],
+    /// The replicas that the pool should have.
+    pub wanted: i32,
+    /// The replicas that its Deployment has.
+    pub live: i32,
+    /// Why all workers are drained, if they are.
+    pub all: Option<DrainReason>,
+    /// The drains so far.
+    pub drains: &'a [DrainStatus],
+    /// What the scheduler says; none if it was not asked or did not answer.
+    pub queue: Option<&'a QueueFacts>,
+    /// How long to wait for running actions.
+    pub timeout: SignedDuration,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A decision about the drains of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DrainDecision {
+    /// The drains from now on.
+    pub drains: Vec<DrainStatus>,
+    /// Patterns that the scheduler has to be told.
+    pub add: Vec<BTreeMap<String, String>>,
+    /// Patterns that the scheduler has to forget.
+    pub remove: Vec<BTreeMap<String, String>>,
+    /// The replicas that the Deployment may have now.
+    pub replicas: i32,
+    /// Pods that are drained and are to be deleted first.
+    pub mark: Vec<String>,
+    /// Pods that are not to be deleted first any more.
+    pub unmark: Vec<String>,
+    /// Pods whose bound passed while actions ran.
+    pub overdue: Vec<(String, u32)>,
+    /// Whether every pod of the pool is released, or there is none.
+    pub all_released: bool,
+}
+
+/// Whether the scheduler has to be asked: something is drained or has to be.
+pub fn needs_queue(facts: &DrainFacts<'_>) -> bool {
+    !facts.drains.is_empty() || !targets(facts).is_empty()
+}
+
+/// The next state of the drains.
+pub fn decide(facts: &DrainFacts<'_>) -> DrainDecision {
+    let targets = targets(facts);
+    let mut decision = DrainDecision::default();
+    for (name, reason) in &targets {
+        let drain = advance(facts, name, *reason, &mut decision);
+        decision.drains.push(drain);
+    }
+    for drain in facts.drains {
+        if pod_of(drain).is_none_or(|name| !targets.contains_key(name)) {
+            forget(facts, drain, &mut decision);
+        }
+    }
+    let released: BTreeSet<_> = decision
+        .drains
+        .iter()
+        .filter(|drain| drain.released && drain.reason != DrainReason::Cordon.as_str())
+        .filter_map(pod_of)
+        .map(str::to_owned)
+        .collect();
+    let alive: Vec<_> = alive(facts.pods).collect();
+    decision.all_released = alive.iter().all(|pod| released.contains(&pod.name));
+    let shrinking: BTreeSet<_> = released
+        .iter()
+        .filter(|name| {
+            targets
+                .get(*name)
+                .is_some_and(|it| *it >= DrainReason::ScaleDown)
+        })
+        .cloned()
+        .collect();
+    for pod in &alive {
+        let marked = pod.deletion_cost < 0;
+        if shrinking.contains(&pod.name) && !marked {
+            decision.mark.push(pod.name.clone());
+        } else if !shrinking.contains(&pod.name) && marked {
+            decision.unmark.push(pod.name.clone());
+        }
+    }
+    decision.replicas = replicas(facts, &shrinking);
+    decision
+}
+
+/// The pods that have to be drained.
+fn targets(facts: &DrainFacts<'_>) -> BTreeMap<String, DrainReason> {
+    let mut targets = BTreeMap::new();
+    if let Some(reason) = facts.all {
+        targets.extend(alive(facts.pods).map(|pod| (pod.name.clone(), reason)));
+    }
+    let count = alive(facts.pods).count();
+    let wanted = usize::try_from(facts.wanted).unwrap_or(0);
+    let surplus = count.saturating_sub(wanted);
+    let drained: BTreeSet<_> = facts.drains.iter().filter_map(pod_of).collect();
+    let mut pods: Vec<_> = alive(facts.pods).collect();
+    pods.sort_by_key(|pod| (rank(pod), !drained.contains(&*pod.name), newest(pod)));
+    for pod in pods.into_iter().take(surplus) {
+        let reason = targets
+            .entry(pod.name.clone())
+            .or_insert(DrainReason::ScaleDown);
+        *reason = (*reason).max(DrainReason::ScaleDown);
+    }
+    targets
+}
+
+fn alive(pods: &[PodFacts]) -> impl Iterator<Item = &PodFacts> {
+    pods.iter().filter(|pod| !pod.deleting && !pod.finished)
+}
+
+/// The order in which a ReplicaSet deletes pods, lowest first.
+fn rank(pod: &PodFacts) -> (bool, bool, bool, i64) {
+    (pod.assigned, pod.running, pod.ready, pod.deletion_cost)
+}
+
+/// Newer pods first.
+fn newest(pod: &PodFacts) -> (i64, String) {
+    let created = pod.created_at.map_or(0, Timestamp::as_second);
+    (-created, pod.name.clone())
+}
+
+/// The pods that a ReplicaSet deletes if it has `count` too many. Where equal ranks are cut, all pods of
+/// that rank may be chosen.
+pub fn deletable(pods: &[PodFacts], count: usize) -> BTreeSet<String> {
+    let mut sorted: Vec<_> = alive(pods).collect();
+    sorted.sort_by_key(|pod| rank(pod));
+    let Some(last) = count.checked_sub(1).and_then(|last| sorted.get(last)) else {
+        return sorted
+            .iter()
+            .take(count)
+            .map(|pod| pod.name.clone())
+            .collect();
+    };
+    let limit = rank(last);
+    let chosen = sorted.iter().take_while(|pod| rank(pod) <= limit);
+    chosen.map(|pod| pod.name.clone()).collect()
+}
+
+/// The replicas by which the Deployment deletes only drained pods.
+fn replicas(facts: &DrainFacts<'_>, released: &BTreeSet<String>) -> i32 {
+    let count = alive(facts.pods).count();
+    let most = count.saturating_sub(usize::try_from(facts.wanted).unwrap_or(0));
+    if facts.wanted >= facts.live {
+        return facts.wanted;
+    }
+    // Pods that do not exist yet need no drain.
+    let existing = i32::try_from(count).unwrap_or(i32::MAX).min(facts.live);
+    let safe = (1..=most)
+        .rev()
+        .find(|surplus| deletable(facts.pods, *surplus).is_subset(released))
+        .unwrap_or(0);
+    let safe = i32::try_from(safe).unwrap_or(0);
+    (existing - safe).max(facts.wanted)
+}
+
+fn pod_of(drain: &DrainStatus) -> Option<&str> {
+    drain.pattern.get("pod").map(String::as_str)
+}
+
+fn advance(
+    facts: &DrainFacts<'_>,
+    name: &str,
+    reason: DrainReason,
+    decision: &mut DrainDecision,
+) -> DrainStatus {
+    let pattern = BTreeMap::from([("pod".to_owned(), name.to_owned())]);
+    let known = facts.drains.iter().find(|drain| drain.pattern == pattern);
+    let mut drain = known.cloned().unwrap_or_else(|| DrainStatus {
+        pattern: pattern.clone(),
+        since: Some(facts.now),
+        ..DrainStatus::default()
+    });
+    let was_cordon = drain.reason == DrainReason::Cordon.as_str();
+    reason.as_str().clone_into(&mut drain.reason);
+    if reason == DrainReason::Cordon {
+        drain.deadline = None;
+    } else if drain.deadline.is_none() || was_cordon {
+        drain.deadline = facts.now.checked_add(facts.timeout).ok();
+    }
+    let Some(queue) = facts.queue else {
+        // The first time the status is written before the scheduler is told, and a scheduler that does not
+        // answer is asked again.
+        decision.add.push(pattern);
+        return expire(facts, name, drain, decision);
+    };
+    if !queue.unknown && !queue.drains.contains(&pattern) {
+        // New, or the scheduler was restarted and has lost it.
+        drain.applied_at = None;
+        drain.released = false;
+        decision.add.push(pattern);
+        return expire(facts, name, drain, decision);
+    }
+    let applied_at = *drain.applied_at.get_or_insert(facts.now);
+    let matching = queue.workers.iter();
+    let matching: Vec<_> = matching
+        .filter(|worker| worker.id.get("pod").is_some_and(|pod| pod == name))
+        .collect();
+    let running = matching.iter().filter(|worker| worker.executing).count();
+    drain.running = Some(u32::try_from(running).unwrap_or(u32::MAX));
+    let confirmed = if matching.is_empty() {
+        facts.now.duration_since(applied_at) >= ABSENT_GRACE || never_started(facts, name)
+    } else {
+        matching.iter().all(|worker| worker.drained)
+    };
+    drain.released |= confirmed && running == 0;
+    expire(facts, name, drain, decision)
+}
+
+/// A pod whose containers have never run has no action.
+fn never_started(facts: &DrainFacts<'_>, name: &str) -> bool {
+    let pod = facts.pods.iter().find(|pod| pod.name == name);
+    pod.is_some_and(|pod| !pod.running && !pod.ready)
+}
+
+fn expire(
+    facts: &DrainFacts<'_>,
+    name: &str,
+    mut drain: DrainStatus,
+    decision: &mut DrainDecision,
+) -> DrainStatus {
+    let due = drain.deadline.is_some_and(|deadline| facts.now >= deadline);
+    if due && !drain.released {
+        let running = drain.running.unwrap_or(0);
+        decision.overdue.push((name.to_owned(), running));
+        drain.released = true;
+    }
+    drain
+}
+
+/// A drain that is not needed any more stays in the status until the scheduler has forgotten it.
+fn forget(facts: &DrainFacts<'_>, drain: &DrainStatus, decision: &mut DrainDecision) {
+    let ending = |name: &str| {
+        let pod = facts.pods.iter().find(|pod| pod.name == name);
+        pod.is_some_and(|pod| pod.deleting)
+    };
+    if pod_of(drain).is_some_and(ending) {
+        // It still finishes what it has, and must get nothing new.
+        decision.drains.push(drain.clone());
+        return;
+    }
+    match facts.queue {
+        Some(queue) if queue.drains.contains(&drain.pattern) => {
+            decision.remove.push(drain.pattern.clone());
+            decision.drains.push(drain.clone());
+        }
+        Some(_) => {}
+        None => decision.drains.push(drain.clone()),
+    }
+}

@@ -1,0 +1,229 @@
+use super::*;
+use crate::queue::WorkerFacts;
+
+fn pod(name: &str) -> PodFacts {
+    PodFacts {
+        name: name.to_owned(),
+        assigned: true,
+        running: true,
+        ready: true,
+        ..PodFacts::default()
+    }
+}
+
+fn pattern(name: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("pod".to_owned(), name.to_owned())])
+}
+
+fn worker(name: &str, executing: bool, drained: bool) -> WorkerFacts {
+    WorkerFacts {
+        id: pattern(name),
+        executing,
+        drained,
+    }
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap()
+}
+
+struct Pool {
+    pods: Vec<PodFacts>,
+    drains: Vec<DrainStatus>,
+    queue: Option<QueueFacts>,
+    wanted: i32,
+    live: i32,
+    all: Option<DrainReason>,
+}
+
+impl Pool {
+    fn of(names: &[&str]) -> Self {
+        Self {
+            pods: names.iter().map(|name| pod(name)).collect(),
+            drains: Vec::new(),
+            queue: Some(QueueFacts::default()),
+            wanted: i32::try_from(names.len()).unwrap(),
+            live: i32::try_from(names.len()).unwrap(),
+            all: None,
+        }
+    }
+
+    fn decide(&self, seconds: i64) -> DrainDecision {
+        decide(&DrainFacts {
+            pods: &self.pods,
+            wanted: self.wanted,
+            live: self.live,
+            all: self.all,
+            drains: &self.drains,
+            queue: self.queue.as_ref(),
+            timeout: SignedDuration::from_secs(600),
+            now: at(seconds),
+        })
+    }
+
+    fn answer(&mut self, drains: &[&str], workers: &[(&str, bool, bool)]) {
+        let workers = workers.iter();
+        self.queue = Some(QueueFacts {
+            drains: drains.iter().map(|name| pattern(name)).collect(),
+            workers: workers
+                .map(|(name, executing, drained)| worker(name, *executing, *drained))
+                .collect(),
+            ..QueueFacts::default()
+        });
+    }
+}
+
+#[test]
+fn a_pool_that_does_not_shrink_is_not_drained() {
+    let decision = Pool::of(&["a", "b"]).decide(0);
+    assert_eq!(decision.replicas, 2);
+    assert!(decision.drains.is_empty() && decision.add.is_empty());
+    let mut growing = Pool::of(&["a"]);
+    growing.wanted = 4;
+    assert_eq!(growing.decide(0).replicas, 4);
+}
+
+#[test]
+fn a_busy_worker_is_stopped_when_it_is_idle() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    let first = pool.decide(0);
+    assert_eq!(first.add, [pattern("a")]);
+    assert_eq!(first.replicas, 2);
+    pool.drains = first.drains;
+    pool.answer(&["a"], &[("a", true, true), ("b", true, false)]);
+    let busy = pool.decide(1);
+    assert_eq!((busy.replicas, busy.drains[0].running), (2, Some(1)));
+    pool.drains = busy.drains;
+    pool.answer(&["a"], &[("a", false, true), ("b", true, false)]);
+    let idle = pool.decide(2);
+    assert!(idle.drains[0].released);
+    assert_eq!(idle.mark, ["a"]);
+    assert_eq!(idle.replicas, 2, "the Deployment could still choose b");
+    pool.drains = idle.drains;
+    pool.pods[0].deletion_cost = -1000;
+    assert_eq!(pool.decide(3).replicas, 1);
+}
+
+#[test]
+fn an_answer_from_before_the_drain_is_not_believed() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    // The drain is listed, and the worker is shown as it was before.
+    pool.answer(&["a"], &[("a", false, false), ("b", false, false)]);
+    assert!(!pool.decide(1).drains[0].released);
+    pool.answer(&["a"], &[]);
+    assert!(!pool.decide(2).drains[0].released, "it may be registering");
+}
+
+#[test]
+fn a_drain_that_the_scheduler_lost_is_set_again() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    pool.answer(&["a"], &[("a", false, true)]);
+    pool.drains = pool.decide(1).drains;
+    assert!(pool.drains[0].released);
+    pool.answer(&[], &[("a", true, false)]);
+    let lost = pool.decide(2);
+    assert_eq!(lost.add, [pattern("a")]);
+    assert!(!lost.drains[0].released);
+    assert_eq!(lost.replicas, 2);
+}
+
+#[test]
+fn the_bound_ends_the_wait_also_without_an_answer() {
+    let mut pool = Pool::of(&["a"]);
+    pool.wanted = 0;
+    pool.queue = None;
+    pool.drains = pool.decide(0).drains;
+    assert!(!pool.decide(599).drains[0].released);
+    let over = pool.decide(600);
+    assert!(over.drains[0].released);
+    assert_eq!(over.overdue, [("a".to_owned(), 0)]);
+}
+
+#[test]
+fn pods_that_a_deployment_deletes_first_are_drained_first() {
+    let mut pool = Pool::of(&["a", "b", "c"]);
+    pool.pods[2].ready = false;
+    pool.wanted = 2;
+    assert_eq!(pool.decide(0).add, [pattern("c")]);
+    pool.pods[1].assigned = false;
+    assert_eq!(pool.decide(0).add, [pattern("b")]);
+}
+
+#[test]
+fn another_pod_that_would_be_deleted_instead_keeps_the_replicas() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    pool.answer(&["a"], &[("a", false, true), ("b", true, false)]);
+    pool.drains = pool.decide(1).drains;
+    pool.pods[0].deletion_cost = -1000;
+    pool.pods[1].ready = false;
+    let decision = pool.decide(2);
+    assert_eq!(
+        decision.replicas, 2,
+        "b would be deleted, and it runs an action"
+    );
+    assert_eq!(decision.add, [pattern("b")]);
+}
+
+#[test]
+fn drains_end_when_they_are_not_needed_any_more() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.all = Some(DrainReason::RollOut);
+    pool.drains = pool.decide(0).drains;
+    assert_eq!(pool.drains.len(), 2);
+    pool.all = None;
+    pool.answer(&["a", "b"], &[]);
+    let decision = pool.decide(1);
+    assert_eq!(decision.remove.len(), 2);
+    assert_eq!(
+        decision.drains.len(),
+        2,
+        "they are recorded until they are gone"
+    );
+    pool.drains = decision.drains;
+    pool.answer(&[], &[]);
+    assert!(pool.decide(2).drains.is_empty());
+}
+
+#[test]
+fn a_pod_that_ends_stays_drained() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    pool.live = 1;
+    pool.pods[0].deleting = true;
+    pool.answer(&["a"], &[("a", false, true)]);
+    let decision = pool.decide(1);
+    assert!(decision.remove.is_empty());
+    assert_eq!(decision.drains.len(), 1);
+}
+
+#[test]
+fn a_cordoned_pool_keeps_its_pods_and_has_no_bound() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.all = Some(DrainReason::Cordon);
+    let decision = pool.decide(0);
+    assert_eq!(decision.replicas, 2);
+    assert!(decision.drains.iter().all(|drain| drain.deadline.is_none()));
+    assert!(decision.mark.is_empty());
+}
+
+#[test]
+fn an_unknown_queue_has_no_actions_after_the_time_in_which_workers_register() {
+    let mut pool = Pool::of(&["a"]);
+    pool.wanted = 0;
+    pool.queue = Some(QueueFacts {
+        unknown: true,
+        ..QueueFacts::default()
+    });
+    pool.drains = pool.decide(0).drains;
+    pool.drains = pool.decide(1).drains;
+    assert!(!pool.drains[0].released);
+    assert!(pool.decide(121).drains[0].released);
+}

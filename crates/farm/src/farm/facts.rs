@@ -1,0 +1,63 @@
+//! What a decision about a farm depends on.
+
+mod gather;
+mod user_config;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kube::api::DynamicObject;
+use neap_kit::{apply::ResourceKind, key::Key};
+
+pub(super) use self::gather::{FarmSources, Reconciled};
+pub use self::user_config::UserConfig;
+use super::{Component, drain::PodFacts};
+use crate::queue::QueueFacts;
+
+/// Everything that is known about a farm.
+#[derive(Debug, Clone)]
+pub struct FarmFacts {
+    /// Its components, in the order of a roll-out.
+    pub components: Vec<Component>,
+    /// The objects of each component, by its uid.
+    pub live: BTreeMap<String, Vec<(ResourceKind, DynamicObject)>>,
+    /// Objects of the namespace that belong to no component: the plural and the name.
+    pub foreign: BTreeSet<(String, String)>,
+    /// The pods of each component, by its uid.
+    pub pods: BTreeMap<String, Vec<PodFacts>>,
+    /// The volume claims of the namespace: the name, the requested bytes and the uid.
+    pub claims: BTreeMap<String, ClaimFacts>,
+    /// The ConfigMaps of users, by the uid of the component that names them.
+    pub user_configs: BTreeMap<String, UserConfig>,
+    /// ConfigMaps that a component of another farm names.
+    pub claimed_elsewhere: BTreeSet<String>,
+    /// What schedulers say about the queues of pools, by the uid of the pool.
+    pub queues: BTreeMap<String, Result<QueueFacts, String>>,
+    /// The namespace of the operator.
+    pub operator_namespace: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A volume claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimFacts {
+    /// Its uid.
+    pub uid: String,
+    /// Namespace and name.
+    pub key: Key,
+    /// The requested size in bytes, if it can be read.
+    pub bytes: Option<u64>,
+}
+
+impl FarmFacts {
+    /// The objects of a component.
+    pub fn live_of(&self, component: &Component) -> &[(ResourceKind, DynamicObject)] {
+        self.live.get(component.uid()).map_or(&[], Vec::as_slice)
+    }
+
+    /// The pods of a component.
+    pub fn pods_of(&self, component: &Component) -> &[PodFacts] {
+        self.pods.get(component.uid()).map_or(&[], Vec::as_slice)
+    }
+}

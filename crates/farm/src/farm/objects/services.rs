@@ -1,0 +1,86 @@
+//! Services and Ingresses.
+
+use k8s_openapi::api::{core::v1::Service, networking::v1::Ingress};
+use neap_kit::apply::DesiredObject;
+use serde_json::{Value, json};
+
+use super::{base, desired, selector};
+use crate::{
+    api::{IngressOptions, ports},
+    farm::{Component, ComponentKind, ComponentSpec},
+};
+
+pub(super) fn service(component: &Component) -> Option<DesiredObject> {
+    let (kind, mut named): (Option<&str>, Vec<_>) = match &component.spec {
+        ComponentSpec::Worker(_) => return None,
+        ComponentSpec::Storage(_) => (None, vec![("grpc", ports::STORAGE)]),
+        ComponentSpec::Scheduler(spec) => (
+            spec.service_type.as_deref(),
+            vec![
+                ("client-grpc", ports::SCHEDULER_CLIENT),
+                ("worker-grpc", ports::SCHEDULER_WORKER),
+                ("queue-grpc", ports::BUILD_QUEUE_STATE),
+                ("http", ports::SCHEDULER_HTTP),
+            ],
+        ),
+        ComponentSpec::Frontend(spec) => (
+            spec.service_type.as_deref(),
+            vec![("grpc", ports::FRONTEND)],
+        ),
+        ComponentSpec::Browser(spec) => {
+            (spec.service_type.as_deref(), vec![("http", ports::BROWSER)])
+        }
+    };
+    let kind = kind.unwrap_or("ClusterIP");
+    // Metrics and profiles are not for those outside of the cluster.
+    if kind == "ClusterIP" {
+        named.push(("diagnostics", ports::DIAGNOSTICS));
+    }
+    let ports: Vec<_> = named
+        .iter()
+        .map(|(name, port)| {
+            json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"})
+        })
+        .collect();
+    let mut object = base(component, component.name());
+    object["spec"] = json!({"type": kind, "selector": selector(component), "ports": ports});
+    if component.kind == ComponentKind::Storage {
+        object["spec"]["clusterIP"] = "None".into();
+        // Clients find a shard before it is ready, and wait for it there.
+        object["spec"]["publishNotReadyAddresses"] = true.into();
+    }
+    Some(desired::<Service>(object))
+}
+
+pub(super) fn ingress(component: &Component) -> Option<DesiredObject> {
+    let (options, default_host) = match &component.spec {
+        ComponentSpec::Scheduler(spec) => {
+            let host = format!("bb-scheduler.{}", component.namespace());
+            (spec.ingress.as_ref(), Some(host))
+        }
+        ComponentSpec::Browser(spec) => (spec.ingress.as_ref(), spec.ingress_host.clone()),
+        _ => return None,
+    };
+    let none = IngressOptions::default();
+    let options = options.unwrap_or(&none);
+    let host = options.host.clone().or(default_host)?;
+    if options.enabled == Some(false) || host.is_empty() {
+        return None;
+    }
+    let mut object = base(component, component.name());
+    if !options.annotations.is_empty() {
+        object["metadata"]["annotations"] = json!(options.annotations);
+    }
+    let backend = json!({"service": {"name": component.name(), "port": {"name": "http"}}});
+    object["spec"] = json!({"rules": [{
+        "host": host,
+        "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
+    }]});
+    if let Some(class) = &options.class_name {
+        object["spec"]["ingressClassName"] = Value::from(class.as_str());
+    }
+    if let Some(secret) = &options.tls_secret_name {
+        object["spec"]["tls"] = json!([{"hosts": [host], "secretName": secret}]);
+    }
+    Some(desired::<Ingress>(object))
+}

@@ -1,0 +1,592 @@
+//! A server with the operator, and a scheduler in memory.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{ConfigMap, Pod, Service, ServiceAccount},
+        networking::v1::{Ingress, NetworkPolicy},
+        policy::v1::PodDisruptionBudget,
+    },
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use neap_kit::{apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use crate::{
+    api::{
+        ANNOTATION_REVISION, BuildbarnBrowser, BuildbarnFrontend, BuildbarnScheduler,
+        BuildbarnStorage, BuildbarnWorker, ComponentStatus, ReshardingStage, State, definitions,
+    },
+    farm::controller::{Settings, component},
+    jsonnet::{Evaluate, EvaluationError, EvaluationRequest, EvaluationResponse, evaluate},
+    platform::QueueName,
+    queue::{BuildQueue, Error, QueueFacts, QueueState, WorkerFacts},
+};
+
+/// Evaluates in the test's own process.
+#[derive(Debug)]
+pub(super) struct InProcess;
+
+impl Evaluate for InProcess {
+    fn evaluate<'a>(
+        &'a self,
+        files: &'a BTreeMap<String, String>,
+        main: &'a str,
+        variables: &'a BTreeMap<String, String>,
+    ) -> BoxFuture<'a, Result<Value, EvaluationError>> {
+        let request = EvaluationRequest {
+            files: files.clone(),
+            main: main.to_owned(),
+            variables: variables.clone(),
+        };
+        let result = match evaluate(&request) {
+            EvaluationResponse::Value(value) => Ok(value),
+            EvaluationResponse::Failed(message) => Err(EvaluationError::Failed(message)),
+        };
+        Box::pin(async move { result })
+    }
+}
+
+/// A scheduler in memory.
+#[derive(Debug, Default)]
+pub(super) struct FakeQueue {
+    workers: Mutex<BTreeMap<String, bool>>,
+    drains: Mutex<BTreeSet<BTreeMap<String, String>>>,
+    silent: Mutex<bool>,
+}
+
+impl FakeQueue {
+    pub(super) fn register(&self, pod: &str, executing: bool) {
+        self.workers.lock().insert(pod.to_owned(), executing);
+    }
+
+    pub(super) fn forget_drains(&self) {
+        self.drains.lock().clear();
+    }
+
+    pub(super) fn drains(&self) -> Vec<BTreeMap<String, String>> {
+        self.drains.lock().iter().cloned().collect()
+    }
+
+    pub(super) fn silence(&self, silent: bool) {
+        *self.silent.lock() = silent;
+    }
+
+    fn answer(&self) -> Result<QueueFacts, Error> {
+        if *self.silent.lock() {
+            return Err(Error::Unreachable {
+                address: "10.0.0.1:8984".to_owned(),
+                cause: "silent".to_owned(),
+            });
+        }
+        let drains: Vec<_> = self.drains.lock().iter().cloned().collect();
+        let workers = self.workers.lock();
+        let workers = workers.iter().map(|(pod, executing)| {
+            let id = BTreeMap::from([("pod".to_owned(), pod.clone())]);
+            WorkerFacts {
+                drained: drains.contains(&id),
+                id,
+                executing: *executing,
+            }
+        });
+        Ok(QueueFacts {
+            workers: workers.collect(),
+            drains,
+            ..QueueFacts::default()
+        })
+    }
+}
+
+impl BuildQueue for FakeQueue {
+    fn queue<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a QueueName,
+    ) -> BoxFuture<'a, Result<QueueFacts, Error>> {
+        Box::pin(async { self.answer() })
+    }
+
+    fn queues<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<QueueState>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn workers<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a QueueName,
+    ) -> BoxFuture<'a, Result<Vec<WorkerFacts>, Error>> {
+        Box::pin(async { self.answer().map(|it| it.workers) })
+    }
+
+    fn set_drain<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a QueueName,
+        pattern: &'a BTreeMap<String, String>,
+        drained: bool,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            self.answer()?;
+            let mut drains = self.drains.lock();
+            if drained {
+                drains.insert(pattern.clone());
+            } else {
+                drains.remove(pattern);
+            }
+            Ok(())
+        })
+    }
+}
+
+type RecordedCalls = Arc<Mutex<Vec<(String, String)>>>;
+
+pub(super) struct TestCluster {
+    pub(super) client: Client,
+    pub(super) queue: Arc<FakeQueue>,
+    clock: Clock,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    calls: RecordedCalls,
+    rolled: Mutex<Vec<String>>,
+    _pocket: Pocket,
+}
+
+impl Drop for TestCluster {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.tasks.abort_all();
+    }
+}
+
+impl TestCluster {
+    /// A server with the definitions and the operator.
+    pub(super) async fn open() -> Self {
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+            .await
+            .unwrap();
+        let client = Client::new(pocket.service(), "default");
+        let calls = RecordedCalls::default();
+        let noted = calls.clone();
+        let operator =
+            pocket
+                .service()
+                .map_request(move |request: http::Request<kube::client::Body>| {
+                    let path = request.uri().path().to_owned();
+                    noted.lock().push((request.method().to_string(), path));
+                    request
+                });
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let (watches, watching) = Watches::new(clock);
+        let context = Context {
+            client: Client::new(operator, "default"),
+            watches,
+            leadership: Leadership::without_election(clock),
+            clock,
+        };
+        let queue = Arc::<FakeQueue>::default();
+        let mut cluster = Self {
+            client,
+            queue: queue.clone(),
+            clock,
+            stop: CancellationToken::new(),
+            tasks: JoinSet::new(),
+            calls,
+            rolled: Mutex::default(),
+            _pocket: pocket,
+        };
+        let all = Api::all(cluster.client.clone());
+        for definition in definitions() {
+            all.create(&PostParams::default(), &definition)
+                .await
+                .unwrap();
+        }
+        cluster.pass(Duration::from_secs(1)).await;
+        let settings = Settings {
+            evaluator: Arc::new(InProcess),
+            queue,
+            operator_namespace: "buildbarn-system".to_owned(),
+        };
+        let operator = component(&context, settings).unwrap();
+        cluster.tasks.spawn(operator.run(cluster.stop.clone()));
+        cluster.tasks.spawn(watching.run(cluster.stop.clone()));
+        cluster
+    }
+
+    /// The same with a farm whose components are ready.
+    pub(super) async fn ready() -> Self {
+        let cluster = Self::open().await;
+        cluster.farm().await;
+        cluster.pass(Duration::from_secs(1)).await;
+        cluster.pods_are_ready().await;
+        cluster.pass(Duration::from_secs(1)).await;
+        assert_eq!(cluster.states().await, [State::Ready; 5]);
+        cluster.rolled.lock().clear();
+        cluster
+    }
+
+    pub(super) async fn farm(&self) {
+        let object = |name: &str, spec: Value| json!({"metadata": {"name": name}, "spec": spec});
+        self.create::<BuildbarnStorage>(object("storage", json!({})))
+            .await;
+        self.create::<BuildbarnScheduler>(object("scheduler", json!({})))
+            .await;
+        self.create::<BuildbarnWorker>(object("ubuntu22-04", json!({"replicas": 3})))
+            .await;
+        self.create::<BuildbarnFrontend>(object("frontend", json!({})))
+            .await;
+        self.create::<BuildbarnBrowser>(object("browser", json!({})))
+            .await;
+    }
+
+    pub(super) async fn pass(&self, time: Duration) {
+        self.clock.sleep(time).await;
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    pub(super) async fn create<K>(&self, object: Value)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        self.api::<K>()
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn get<K>(&self, name: &str) -> Option<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api::<K>().get_opt(name).await.unwrap()
+    }
+
+    pub(super) async fn list<K>(&self) -> Vec<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api::<K>()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+    }
+
+    pub(super) async fn remove<K>(&self, name: &str)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api::<K>()
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn merge<K>(&self, name: &str, change: Value)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        let patch = Patch::Merge(&change);
+        self.api::<K>()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn refuses<K>(&self, name: &str, change: Value) -> bool
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        let patch = Patch::Merge(&change);
+        self.api::<K>()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .is_err()
+    }
+
+    /// Writes the status of all workloads, as their controllers would when all pods are ready.
+    pub(super) async fn pods_are_ready(&self) {
+        for workload in self.list::<Deployment>().await {
+            let replicas = workload
+                .spec
+                .as_ref()
+                .and_then(|it| it.replicas)
+                .unwrap_or(1);
+            self.mark::<Deployment>(&workload, replicas).await;
+        }
+        for workload in self.list::<StatefulSet>().await {
+            let replicas = workload
+                .spec
+                .as_ref()
+                .and_then(|it| it.replicas)
+                .unwrap_or(1);
+            self.mark::<StatefulSet>(&workload, replicas).await;
+        }
+    }
+
+    async fn mark<K>(&self, workload: &K, replicas: i32)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        let generation = workload.meta().generation;
+        let value = serde_json::to_value(workload).unwrap();
+        let status = json!({
+            "observedGeneration": generation, "replicas": replicas, "readyReplicas": replicas,
+            "updatedReplicas": replicas,
+        });
+        if value["status"]["observedGeneration"] == json!(generation) {
+            return;
+        }
+        self.rolled.lock().push(workload.name_any());
+        let patch = Patch::Merge(json!({"status": status}));
+        let name = workload.name_any();
+        self.api::<K>()
+            .patch_status(&name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Lets the controllers of the cluster follow until nothing changes any more.
+    pub(super) async fn settle(&self) {
+        for _ in 0..14 {
+            self.pass(Duration::from_secs(3)).await;
+            self.pods_are_ready().await;
+        }
+        self.pass(Duration::from_secs(3)).await;
+    }
+
+    /// The workloads whose pods became ready, in order.
+    pub(super) fn rolled_out(&self) -> Vec<String> {
+        self.rolled.lock().clone()
+    }
+
+    /// The workloads that have a version whose pods are not ready.
+    pub(super) async fn outdated(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for it in self.list::<Deployment>().await {
+            let seen = it.status.as_ref().and_then(|it| it.observed_generation);
+            if seen != it.metadata.generation {
+                names.push(it.name_any());
+            }
+        }
+        for it in self.list::<StatefulSet>().await {
+            let seen = it.status.as_ref().and_then(|it| it.observed_generation);
+            if seen != it.metadata.generation {
+                names.push(it.name_any());
+            }
+        }
+        names
+    }
+
+    async fn statuses(&self) -> Vec<ComponentStatus> {
+        let mut all = Vec::new();
+        all.extend(
+            self.list::<BuildbarnStorage>()
+                .await
+                .into_iter()
+                .map(|it| it.status),
+        );
+        all.extend(
+            self.list::<BuildbarnScheduler>()
+                .await
+                .into_iter()
+                .map(|it| it.status),
+        );
+        all.extend(
+            self.list::<BuildbarnWorker>()
+                .await
+                .into_iter()
+                .map(|it| it.status),
+        );
+        all.extend(
+            self.list::<BuildbarnFrontend>()
+                .await
+                .into_iter()
+                .map(|it| it.status),
+        );
+        all.extend(
+            self.list::<BuildbarnBrowser>()
+                .await
+                .into_iter()
+                .map(|it| it.status),
+        );
+        all.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    pub(super) async fn states(&self) -> Vec<State> {
+        let statuses = self.statuses().await.into_iter();
+        statuses
+            .map(|it| it.state.unwrap_or(State::Unknown))
+            .collect()
+    }
+
+    /// The reason of the condition Ready.
+    pub(super) async fn reason<K>(&self, name: &str) -> String
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        let object = serde_json::to_value(self.get::<K>(name).await).unwrap();
+        let conditions = object["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let ready = conditions.iter().find(|it| it["type"] == "Ready");
+        ready
+            .map(|it| it["reason"].as_str().unwrap().to_owned())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn calls(&self) -> Vec<String> {
+        let calls = self.calls.lock();
+        let writes = calls.iter().filter(|(method, _)| method != "GET");
+        writes
+            .map(|(method, path)| format!("{method} {path}"))
+            .collect()
+    }
+
+    pub(super) fn writes(&self) -> usize {
+        self.calls().len()
+    }
+
+    pub(super) async fn objects(&self) -> usize {
+        self.list::<ConfigMap>().await.len()
+            + self.list::<ServiceAccount>().await.len()
+            + self.list::<Service>().await.len()
+            + self.list::<Deployment>().await.len()
+            + self.list::<StatefulSet>().await.len()
+            + self.list::<Ingress>().await.len()
+            + self.list::<PodDisruptionBudget>().await.len()
+            + self.list::<NetworkPolicy>().await.len()
+    }
+
+    pub(super) async fn replicas(&self, name: &str) -> i32 {
+        let deployment: Deployment = self.get(name).await.unwrap();
+        deployment.spec.unwrap().replicas.unwrap()
+    }
+
+    pub(super) async fn storage_replicas(&self) -> i32 {
+        let storage: StatefulSet = self.get("storage").await.unwrap();
+        storage.spec.unwrap().replicas.unwrap()
+    }
+
+    pub(super) async fn stage(&self) -> Option<ReshardingStage> {
+        let storage: BuildbarnStorage = self.get("storage").await.unwrap();
+        let change = storage.status.unwrap().storage.unwrap().resharding;
+        change.map(|it| it.stage)
+    }
+
+    pub(super) async fn revision(&self, name: &str) -> String {
+        let deployment: Deployment = self.get(name).await.unwrap();
+        deployment.annotations()[ANNOTATION_REVISION].clone()
+    }
+
+    /// The files that are mounted into the pods of a Deployment.
+    pub(super) async fn rendered(&self, name: &str) -> BTreeMap<String, String> {
+        let deployment: Deployment = self.get(name).await.unwrap();
+        let pod = deployment.spec.unwrap().template.spec.unwrap();
+        let volumes = pod.volumes.unwrap();
+        let configs = volumes.iter().find(|it| it.name == "configs").unwrap();
+        let name = &configs.config_map.as_ref().unwrap().name;
+        let config_map: ConfigMap = self.get(name).await.unwrap();
+        config_map.data.unwrap()
+    }
+
+    pub(super) async fn frontend_config(&self) -> String {
+        let files = self.rendered("frontend").await;
+        files.into_values().collect()
+    }
+
+    pub(super) async fn put_config_map(&self, object: Value) {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let api = self.api::<ConfigMap>();
+        let _ = api.delete(&name, &DeleteParams::default()).await;
+        self.create::<ConfigMap>(object).await;
+    }
+
+    pub(super) async fn worker_pod(&self, name: &str) {
+        let labels = json!({
+            "app": "worker", "component": "ubuntu22-04", "instance": "ubuntu22-04",
+            "app.kubernetes.io/managed-by": "buildbarn-operator",
+        });
+        let pod = json!({
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"nodeName": "n", "containers": [{"name": "worker", "image": "worker"}]},
+        });
+        self.create::<Pod>(pod).await;
+        let status = json!({"status": {
+            "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+        }});
+        let patch = Patch::Merge(&status);
+        self.api::<Pod>()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn remove_pod(&self, name: &str) {
+        let now = DeleteParams::default().grace_period(0);
+        self.api::<Pod>().delete(name, &now).await.unwrap();
+    }
+
+    /// All objects that were made, without what the server adds.
+    pub(super) async fn dump(&self) -> String {
+        let mut text = String::new();
+        dump(&self.list::<ServiceAccount>().await, &mut text);
+        dump(&self.list::<Service>().await, &mut text);
+        dump(&self.list::<Deployment>().await, &mut text);
+        dump(&self.list::<StatefulSet>().await, &mut text);
+        dump(&self.list::<Ingress>().await, &mut text);
+        dump(&self.list::<PodDisruptionBudget>().await, &mut text);
+        dump(&self.list::<NetworkPolicy>().await, &mut text);
+        text
+    }
+}
+
+fn dump<K: Object>(objects: &[K], text: &mut String) {
+    for object in objects {
+        let mut value = serde_json::to_value(object).unwrap();
+        value.as_object_mut().unwrap().remove("status");
+        let metadata = value["metadata"].as_object_mut().unwrap();
+        for field in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "managedFields",
+            "generation",
+        ] {
+            metadata.remove(field);
+        }
+        for owner in metadata["ownerReferences"].as_array_mut().unwrap() {
+            owner.as_object_mut().unwrap().remove("uid");
+        }
+        if let Some(spec) = value["spec"].as_object_mut() {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                spec.remove(field);
+            }
+        }
+        text.push_str(&serde_json::to_string_pretty(&value).unwrap());
+        text.push('\n');
+    }
+}

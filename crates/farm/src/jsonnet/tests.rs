@@ -1,0 +1,85 @@
+use neap_kit::clock::Clock;
+use serde_json::json;
+
+use super::*;
+
+fn request(files: &[(&str, &str)]) -> EvaluationRequest {
+    let files = files.iter();
+    EvaluationRequest {
+        files: files
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect(),
+        main: "main.jsonnet".to_owned(),
+        variables: BTreeMap::from([("POD_NAME".to_owned(), "pod".to_owned())]),
+    }
+}
+
+fn failure(files: &[(&str, &str)]) -> String {
+    match evaluate(&request(files)) {
+        EvaluationResponse::Failed(message) => message,
+        EvaluationResponse::Value(value) => panic!("{value}"),
+    }
+}
+
+#[test]
+fn imports_and_variables_are_those_of_the_pod() {
+    let files = [
+        (
+            "main.jsonnet",
+            "local c = import 'common.libsonnet'; c + { pod: std.extVar('POD_NAME') }",
+        ),
+        ("common.libsonnet", "{ a: 1 }"),
+    ];
+    let value = json!({"a": 1, "pod": "pod"});
+    assert_eq!(evaluate(&request(&files)), EvaluationResponse::Value(value));
+}
+
+#[test]
+fn nothing_outside_of_the_config_map_is_read() {
+    for text in [
+        "import '/etc/passwd'",
+        "import '../x'",
+        "importstr 'x'",
+        "importbin 'x'",
+    ] {
+        let message = failure(&[("main.jsonnet", text)]);
+        assert!(message.contains("no such key"), "{text}: {message}");
+    }
+    let certificate = [("main.jsonnet", "importstr '/etc/passwd'")];
+    let value = json!("/etc/passwd");
+    assert_eq!(
+        evaluate(&request(&certificate)),
+        EvaluationResponse::Value(value)
+    );
+}
+
+#[test]
+fn failures_have_a_message() {
+    assert!(failure(&[("main.jsonnet", "{ a: ")]).contains("no valid Jsonnet"));
+    assert!(failure(&[("main.jsonnet", "error 'stop it'")]).contains("stop it"));
+    assert!(failure(&[("main.jsonnet", "std.extVar('SECRET')")]).contains("SECRET"));
+    let endless = "local f(x) = f(x + 1) + 1; f(0)";
+    assert!(failure(&[("main.jsonnet", endless)]).contains("StackOverflow"));
+}
+
+#[tokio::test]
+async fn an_evaluator_that_cannot_be_started_says_so() {
+    let evaluator = EvaluatorProcess::new("/nowhere/neap".into(), Clock::system());
+    let none = BTreeMap::new();
+    let result = evaluator.evaluate(&none, "main.jsonnet", &none).await;
+    assert!(
+        matches!(result, Err(EvaluationError::Unavailable(_))),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_evaluator_that_ends_without_an_answer_has_exceeded_its_bounds() {
+    let evaluator = EvaluatorProcess::new("/bin/false".into(), Clock::system());
+    let none = BTreeMap::new();
+    let result = evaluator.evaluate(&none, "main.jsonnet", &none).await;
+    assert!(
+        matches!(result, Err(EvaluationError::Exceeded(_))),
+        "{result:?}"
+    );
+}

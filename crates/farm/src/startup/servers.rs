@@ -1,0 +1,125 @@
+//! Servers, authentication, authorizers, expressions and key pairs.
+
+use super::{Node, Rules};
+use crate::schema::duration;
+
+impl Rules {
+    pub(super) fn grpc_servers(&mut self, servers: &Node<'_>) {
+        if servers.items().is_empty() {
+            self.add(servers, "has to list at least one server");
+        }
+        for server in servers.items() {
+            let addresses = server.get("listenAddresses");
+            let paths = server.get("listenPaths");
+            if addresses.items().is_empty() && paths.items().is_empty() {
+                self.add(&server, "has to listen on an address or a path");
+            }
+            self.authentication(&server.get("authenticationPolicy"));
+            let mut served = std::collections::BTreeSet::new();
+            for relay in server.get("relays").items() {
+                for service in relay.get("services").items() {
+                    if !served.insert(service.text()) {
+                        let problem = format!("relays {:?} a second time", service.text());
+                        self.add(&service, problem);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn http_servers(&mut self, servers: &Node<'_>) {
+        for server in servers.items() {
+            if server.get("listenAddresses").items().is_empty() {
+                self.add(&server, "has to listen on an address");
+            }
+            self.authentication(&server.get("authenticationPolicy"));
+        }
+    }
+
+    fn authentication(&mut self, policy: &Node<'_>) {
+        if policy.fields().is_empty() {
+            let problem = "authentication policy not specified: \
+                 write { allow: {} } to accept every caller";
+            return self.add(policy, problem);
+        }
+        for field in policy.fields() {
+            for inner in field.get("policies").items() {
+                self.authentication(&inner);
+            }
+        }
+        let oidc = policy.get("oidc");
+        if oidc.is_present() {
+            self.require(&oidc, &["cookieSeed"]);
+            let info = oidc.get("userInfoEndpointUrl").is_present();
+            if !info && oidc.get("useIdTokenClaims").is_absent() {
+                self.add(&oidc, "needs userInfoEndpointUrl or useIdTokenClaims");
+            }
+        }
+    }
+
+    pub(super) fn authorizers(&mut self, at: &Node<'_>, names: &[&str]) {
+        for name in names {
+            let authorizer = at.get(name);
+            if authorizer.fields().is_empty() {
+                let problem = "authorizer not specified: write { allow: {} } to allow every caller";
+                self.add(&authorizer, problem);
+            }
+        }
+    }
+
+    pub(super) fn global(&mut self, global: Node<'_>) {
+        let diagnostics = global.get("diagnosticsHttpServer");
+        if diagnostics.is_present() {
+            self.http_servers(&diagnostics.get("httpServers"));
+        }
+    }
+
+    /// Rules for messages that occur at many places.
+    pub(super) fn everywhere(&mut self, node: &Node<'_>) {
+        for item in node.items() {
+            self.everywhere(&item);
+        }
+        for field in node.fields() {
+            let name = field.path.rsplit('.').next().unwrap_or_default();
+            match name {
+                "files" if field.value.is_object() => {
+                    let interval = field.get("refreshInterval");
+                    if duration(interval.text()).is_none_or(|it| it <= 0) {
+                        let problem = "has to be a duration such as \"3600s\"";
+                        self.add(&interval, problem);
+                    }
+                }
+                "cacheReplacementPolicy" if is_unknown_policy(&field) => {
+                    let problem = "unknown cache replacement policy: use \"LEAST_RECENTLY_USED\"";
+                    self.add(&field, problem);
+                }
+                "platform" => self.platform(&field),
+                _ => {}
+            }
+            self.everywhere(&field);
+        }
+    }
+
+    /// Properties that are not in order are not refused at the start, but with every message afterwards.
+    fn platform(&mut self, platform: &Node<'_>) {
+        let properties = platform.get("properties").items();
+        let pair = |it: &Node<'_>| {
+            let text = |field| it.get(field).text().to_owned();
+            (text("name"), text("value"))
+        };
+        for two in properties.windows(2) {
+            let (one, other) = (pair(&two[0]), pair(&two[1]));
+            if one == other {
+                let problem = format!("the property {:?} occurs twice", one.0);
+                self.add(&two[1], problem);
+            } else if one > other {
+                let problem = "properties have to be in the order of their names and values";
+                self.add(&two[1], problem);
+            }
+        }
+    }
+}
+
+fn is_unknown_policy(field: &Node<'_>) -> bool {
+    field.text() == "UNKNOWN" || field.value.as_i64() == Some(0)
+}
