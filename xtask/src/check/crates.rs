@@ -59,7 +59,7 @@ const ALLOWED: [Row; 21] = [
         These(&["neap-trial", "neap-determinism", "neap-kit", "neap-world"]),
         &[],
     ),
-    ("neap-emulators", KIT, &[]),
+    ("neap-emulators", KIT, IN_PROCESS),
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
     ("neap-api-conformance", These(&["neap-load"]), &[]),
