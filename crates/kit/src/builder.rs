@@ -25,7 +25,7 @@ use crate::{
     key::Key,
     manager::Component,
     planted,
-    watch::{Cache, Change, Selection, WatchesStopped},
+    watch::{Cache, Change, Selection, Trim, WatchesStopped},
 };
 
 /// How long a write may take until the watch shows it; also the delay after which a key whose write
@@ -37,6 +37,8 @@ pub struct ControllerBuilder {
     context: Context,
     name: &'static str,
     controller: Controller<Key>,
+    /// Held until the component has ended: what subscribes for it is forgotten then.
+    life: Arc<()>,
     synced: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -52,6 +54,7 @@ impl ControllerBuilder {
             context: context.clone(),
             name: options.name,
             controller: context.controller(options),
+            life: Arc::default(),
             synced: Vec::new(),
         }
     }
@@ -82,8 +85,7 @@ impl ControllerBuilder {
         Ok(self.await_sync(cache))
     }
 
-    /// A cache of a selection of objects, or of their metadata only. Writes to them are not awaited,
-    /// since a watch with a selector may never show them.
+    /// A cache of a selection of objects, or of their metadata only.
     pub fn selected<K>(
         &mut self,
         api: Api<K>,
@@ -93,6 +95,20 @@ impl ControllerBuilder {
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let cache = self.context.watches.cache(api, selection)?;
+        Ok(self.await_sync(cache))
+    }
+
+    /// A cache that keeps of each object what `trim` leaves.
+    pub fn trimmed<K>(
+        &mut self,
+        api: Api<K>,
+        selection: Selection,
+        trim: Trim<K>,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let cache = self.context.watches.trimmed_cache(api, selection, trim)?;
         Ok(self.await_sync(cache))
     }
 
@@ -142,7 +158,9 @@ impl ControllerBuilder {
         K: Resource + Send + Sync + 'static,
     {
         let enqueuer = self.controller.enqueuer();
-        cache.subscribe(move |change| handler(change, &enqueuer));
+        let life = Arc::downgrade(&self.life);
+        let is_alive = move || life.strong_count() > 0;
+        cache.subscribe_while(is_alive, move |change| handler(change, &enqueuer));
     }
 
     /// The component that runs `reconcile` with `state` for every key. It may fail with
@@ -158,8 +176,9 @@ impl ControllerBuilder {
         E: ReconcileError,
     {
         let (state, synced) = (Arc::new(state), join_all(self.synced));
-        let controller = self.controller;
+        let (controller, life) = (self.controller, self.life);
         Component::new(self.name, move |stop| async move {
+            let _life = life;
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = synced => {}

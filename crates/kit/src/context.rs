@@ -37,10 +37,21 @@ impl Context {
         let (client, leadership) = (self.client.clone(), self.leadership.clone());
         let process = self.watches.process();
         let writer = Writer::new(client, manager, leadership, self.clock)
+            .in_cluster(self.watches.cluster().clone())
             .with_telemetry(process.telemetry().clone());
         match process.write_observer() {
             Some(write_observer) => writer.with_write_observer(write_observer.clone()),
             None => writer,
+        }
+    }
+
+    /// The same for another cluster: with a client of that cluster, caches of its own, and the leadership,
+    /// telemetry and audit of this process. Two clusters must not have one name.
+    pub fn in_cluster(&self, name: &str, client: Client) -> Self {
+        Self {
+            client,
+            watches: self.watches.in_cluster(name),
+            ..self.clone()
         }
     }
 

@@ -10,10 +10,10 @@ mod reconcile_observer;
 
 pub(crate) use self::{
     expectation::Expectation,
-    pending::{PendingWrites, record_delete, record_write},
+    pending::{PendingWrites, Written, record_delete, record_write},
 };
 pub use self::{
-    expectation::{ObservedWatch, ObservedWatches, WatchPosition},
+    expectation::{IsSelected, ObservedWatch, ObservedWatches, WatchAt, WatchPosition},
     pending::current_reconcile,
     reconcile_observer::{ReconcileObserver, ReconcileStart},
 };

@@ -10,7 +10,9 @@
 //! - an object never goes back to an earlier version;
 //! - an object that cannot be decoded is reported, stays in the cache as it was last decoded, and
 //!   affects no other object;
-//! - managed fields are dropped, and nothing is stored twice.
+//! - managed fields are dropped, and nothing is stored twice;
+//! - a watch that no cache handle and no subscriber needs ends a minute later, and its objects are dropped;
+//! - a kind that is not served is waited for: only what reads its cache waits.
 
 mod by_name;
 mod cache;
@@ -20,13 +22,14 @@ mod index;
 mod metadata;
 mod observed;
 mod raw;
+mod selector;
 #[cfg(test)]
 mod tests;
 mod watches;
 
 pub use self::{
     cache::{Cache, WatchTimeout},
-    contents::{Change, UndecodableObject},
+    contents::{Change, Trim, UndecodableObject},
     index::Index,
     metadata::Metadata,
     watches::{Selection, WatchRunner, WatchState, Watches, WatchesStopped},

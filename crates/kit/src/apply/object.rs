@@ -14,11 +14,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Error, ObjectRef, Write, Writer, writer::addresses};
-use crate::{
-    key::Key,
-    own_writes::{record_delete, record_write},
-    planted,
-};
+use crate::{key::Key, planted};
 
 /// An object type that can be written as a whole.
 pub trait Object:
@@ -62,7 +58,7 @@ impl Writer {
             .send(self.describe::<K>("create", kind, &key, None), request)
             .await
         {
-            Ok(made) => Ok(Some(await_object(kind, made))),
+            Ok(made) => Ok(Some(self.await_object(kind, made))),
             Err(Error::Timeout { .. }) if planted!(LateIsDone) => Ok(Some(object.clone())),
             Err(Error::Refused { source, .. }) if already_exists(&source) => Ok(None),
             Err(error) => Err(error),
@@ -84,7 +80,7 @@ impl Writer {
         let request = at::<K>(kind, &key).replace(key.name(), &self.post_params(), body(object));
         let write = self.describe::<K>("replace", kind, &key, None);
         let written = self.send(write, request).await?;
-        Ok(await_object(kind, written))
+        Ok(self.await_object(kind, written))
     }
 
     /// Replaces the status of the object, under the same condition.
@@ -95,7 +91,7 @@ impl Writer {
             request.replace_subresource("status", key.name(), &self.post_params(), body(object));
         let write = self.describe::<K>("replace", &(), &key, Some("status"));
         let written = self.send(write, request).await?;
-        Ok(await_object(&(), written))
+        Ok(self.await_object(&(), written))
     }
 
     /// Posts `content` to a subresource of an object, such as `binding`, and returns the response.
@@ -189,10 +185,16 @@ impl Writer {
         let call = async {
             call.await?;
             let uid = object.meta().uid.as_deref().unwrap_or_default();
-            record_delete(&addresses::<K>(&(), &key), &key, uid);
+            self.await_deleted(&addresses::<K>(&(), &key), &key, uid);
             Ok(())
         };
         self.perform_delete(write, call).await
+    }
+
+    /// Holds the current reconcile's key back until the watches show the object. Returns the object.
+    fn await_object<K: Writable>(&self, kind: &K::DynamicType, written: K) -> K {
+        self.await_written(&addresses::<K>(kind, &Key::of(&written)), &written);
+        written
     }
 
     fn post_params(&self) -> PostParams {
@@ -261,13 +263,6 @@ fn decoded<R: DeserializeOwned>(key: &Key, text: &str) -> Result<R, Error> {
         key: key.clone(),
         source: Box::new(kube::Error::SerdeError(error)),
     })
-}
-
-/// Holds the current reconcile's key back until the watches show the object. Returns the object.
-fn await_object<K: Resource>(kind: &K::DynamicType, written: K) -> K {
-    let version = written.meta().resource_version.as_deref();
-    record_write(&addresses::<K>(kind, &Key::of(&written)), version);
-    written
 }
 
 fn at<K: Resource>(kind: &K::DynamicType, key: &Key) -> Request {

@@ -9,6 +9,7 @@ use kube::{
     },
     core::Status,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -19,7 +20,7 @@ use crate::{
     clock::Clock,
     key::Key,
     lease::{Leadership, NotLeading},
-    own_writes::{record_delete, record_write},
+    own_writes::{Written, record_delete, record_write},
     planted,
     telemetry::{Telemetry, WriteFinished},
     why::{Code, Coded},
@@ -62,6 +63,8 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct Writer {
     client: Debuggable,
+    /// The name of the cluster, as the watches have it; empty for that of the process itself.
+    cluster: Arc<str>,
     manager: String,
     leadership: Leadership,
     clock: Clock,
@@ -90,6 +93,7 @@ impl Writer {
     ) -> Self {
         Self {
             client: Debuggable(client),
+            cluster: Arc::default(),
             manager: manager.into(),
             leadership,
             clock,
@@ -97,6 +101,12 @@ impl Writer {
             telemetry: Telemetry::default(),
             write_observer: None,
         }
+    }
+
+    /// The same writer for the cluster that its client and the watches of this name are about.
+    pub fn in_cluster(mut self, name: Arc<str>) -> Self {
+        self.cluster = name;
+        self
     }
 
     /// The same writer, which reports its writes to `telemetry`.
@@ -235,7 +245,7 @@ impl Writer {
         let write = self.write("apply", kind, key, None);
         let written = api.patch(key.name(), parameters, &patch);
         let written = self.perform(write, written).await?;
-        await_write(kind, key, &written);
+        self.await_write(kind, key, &written);
         Ok(written)
     }
 
@@ -261,7 +271,7 @@ impl Writer {
         let written = api.patch_status(key.name(), &parameters, &patch);
         let write = self.write("apply", kind, &key, Some("status"));
         let written = self.perform(write, written).await?;
-        await_write(kind, &key, &written);
+        self.await_write(kind, &key, &written);
         Ok(Some(written))
     }
 
@@ -278,7 +288,7 @@ impl Writer {
         let write = self.write("delete", kind, key, None);
         let call = async {
             api.delete(key.name(), &parameters).await?;
-            record_delete(&addresses::<DynamicObject>(&kind.resource, key), key, &uid);
+            self.await_deleted(&addresses::<DynamicObject>(&kind.resource, key), key, &uid);
             Ok(())
         };
         self.perform_delete(write, call).await
@@ -302,6 +312,35 @@ impl Writer {
             Err(Error::Conflict(_)) if gone => Ok(()),
             outcome => outcome,
         }
+    }
+
+    /// Holds the current reconcile's key back until the watches show the write.
+    pub(super) fn await_write(&self, kind: &ResourceKind, key: &Key, written: &DynamicObject) {
+        self.await_written(&addresses::<DynamicObject>(&kind.resource, key), written);
+    }
+
+    /// The same for an object of any type.
+    pub(super) fn await_written<K: Resource + Serialize>(&self, addresses: &[String], written: &K) {
+        let meta = written.meta();
+        let place = Written {
+            cluster: &self.cluster,
+            addresses,
+            key: &Key::of(written),
+            uid: meta.uid.as_deref().unwrap_or_default(),
+        };
+        record_write(&place, meta.resource_version.as_deref(), &|| {
+            serde_json::to_value(written).unwrap_or_default()
+        });
+    }
+
+    /// Holds the current reconcile's key back until the watches show that the object is gone.
+    pub(super) fn await_deleted(&self, addresses: &[String], key: &Key, uid: &str) {
+        record_delete(&Written {
+            cluster: &self.cluster,
+            addresses,
+            key,
+            uid,
+        });
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -408,12 +447,6 @@ impl Writer {
             Api::all_with(client, &kind.resource)
         }
     }
-}
-
-/// Holds the current reconcile's key back until the watches show the write.
-pub(super) fn await_write(kind: &ResourceKind, key: &Key, written: &DynamicObject) {
-    let version = written.metadata.resource_version.as_deref();
-    record_write(&addresses::<DynamicObject>(&kind.resource, key), version);
 }
 
 /// The paths whose watches may show an object: all namespaces, and its own namespace.

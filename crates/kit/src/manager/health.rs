@@ -165,6 +165,16 @@ impl Health {
         not_ready
     }
 
+    /// What parts of the process wait for although it is ready: kinds that the server does not serve. Those
+    /// parts start when the definitions are installed.
+    pub fn waiting(&self) -> Vec<String> {
+        let unserved = self.watches.unserved();
+        let unserved = unserved.iter();
+        unserved
+            .map(|address| format!("the server does not serve {address} yet"))
+            .collect()
+    }
+
     /// The debug state: everything that helps to find a cause.
     pub fn state(&self) -> Value {
         let not_ready = self.not_ready();
@@ -173,6 +183,7 @@ impl Health {
             "uptimeSeconds": self.clock.uptime().as_secs(),
             "ready": not_ready.is_empty(),
             "notReady": not_ready,
+            "waiting": self.waiting(),
             "leadership": self.leadership_state(),
             "components": self.components(),
             "watches": self.watches.states().iter().map(watch).collect::<Vec<_>>(),
@@ -208,10 +219,12 @@ fn watch(state: &WatchState) -> Value {
         json!({"object": key.to_string(), "version": why.version, "problem": why.problem})
     });
     json!({
+        "cluster": state.cluster,
         "address": state.address,
         "labels": state.selection.labels,
         "fields": state.selection.fields,
         "synced": state.synced,
+        "unserved": state.unserved,
         "objects": state.objects,
         "undecodable": undecodable.collect::<Vec<_>>(),
     })

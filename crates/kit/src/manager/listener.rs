@@ -76,7 +76,7 @@ pub(super) fn respond(health: &Health, method: &Method, path: &str) -> ProbeResp
     }
     match path {
         "/healthz" | "/livez" => probe_response(&health.failures()),
-        "/readyz" => probe_response(&health.not_ready()),
+        "/readyz" => ready_response(health),
         "/metrics" => {
             let metrics = Response::new(health.process().chunked_metrics());
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -91,6 +91,15 @@ pub(super) fn respond(health: &Health, method: &Method, path: &str) -> ProbeResp
             "try /healthz, /readyz, /metrics or /debug/state.json",
         ),
     }
+}
+
+/// Ready processes also say which of their parts wait for a kind.
+fn ready_response(health: &Health) -> ProbeResponse {
+    let (problems, waiting) = (health.not_ready(), health.waiting());
+    if problems.is_empty() && !waiting.is_empty() {
+        return text(StatusCode::OK, &format!("ok\n{}", waiting.join("\n")));
+    }
+    probe_response(&[problems, waiting].concat())
 }
 
 fn probe_response(problems: &[String]) -> ProbeResponse {

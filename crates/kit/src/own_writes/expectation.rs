@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use crate::key::Key;
 
@@ -14,6 +15,14 @@ pub(crate) enum Expectation {
     Version { version: u64, listings_begun: u64 },
     /// The object is gone or has a deletion timestamp. The response to a delete names no version.
     Gone { key: Key, uid: String },
+    /// The object has left the selection of the watch. The watch shows it as a deletion; if another write
+    /// has brought it back since, the version is shown.
+    Left {
+        key: Key,
+        uid: String,
+        version: u64,
+        listings_begun: u64,
+    },
 }
 
 impl Expectation {
@@ -22,18 +31,24 @@ impl Expectation {
             Self::Version {
                 version,
                 listings_begun,
+            } => has_reached(watch.position(), *version, *listings_begun),
+            Self::Left {
+                key,
+                uid,
+                version,
+                listings_begun,
             } => {
-                let WatchPosition {
-                    reached,
-                    listing_completed,
-                    ..
-                } = watch.position();
-                reached >= *version
-                    || listing_completed.is_some_and(|completed| completed > *listings_begun)
+                !watch.contains(key, uid)
+                    || has_reached(watch.position(), *version, *listings_begun)
             }
             Self::Gone { key, uid } => !watch.contains(key, uid),
         }
     }
+}
+
+fn has_reached(position: WatchPosition, version: u64, listings_begun: u64) -> bool {
+    let completed = position.listing_completed;
+    position.reached >= version || completed.is_some_and(|completed| completed > listings_begun)
 }
 
 /// How far a watch has come.
@@ -61,10 +76,35 @@ pub trait ObservedWatch: Send + Sync {
 
 /// All watches of a process.
 pub trait ObservedWatches: fmt::Debug + Send + Sync {
-    /// The watches of all objects at an address, by the types they decode to: there may be one of
-    /// whole objects and one of metadata only. Watches with a selector are left out, because they
-    /// may never show a write.
+    /// The watches of all objects at an address of this cluster, by the types they decode to: there may be
+    /// one of whole objects and one of metadata only. Watches with a selector are left out.
     fn at(&self, address: &str) -> Vec<(&'static str, Arc<dyn ObservedWatch>)>;
+
+    /// All watches at an address of a cluster, also those of a selection.
+    fn at_cluster(&self, cluster: &str, address: &str) -> Vec<WatchAt>;
+}
+
+/// Whether a watch selects an object.
+pub type IsSelected = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
+
+/// A watch, and which objects it selects.
+#[derive(Clone)]
+pub struct WatchAt {
+    /// The name of the type that it decodes to.
+    pub type_name: &'static str,
+    /// The watch.
+    pub watch: Arc<dyn ObservedWatch>,
+    /// Which objects it selects; none for all.
+    pub selector: Option<IsSelected>,
+}
+
+impl fmt::Debug for WatchAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchAt")
+            .field("type_name", &self.type_name)
+            .field("selected", &self.selector.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl dyn ObservedWatches + '_ {

@@ -6,14 +6,15 @@
 //! show every write that its reconcile made and that the server answered.
 //!
 //! Awaited are the writes that a [`Writer`](crate::apply::Writer) makes inside the reconcile's own
-//! task, to kinds that are watched without a selector. Writes of other keys, of other controllers
-//! and of other processes arrive as ordinary changes.
+//! task. A watch of a selection shows a write if the object is selected, or was until now. Writes of
+//! other keys, of other controllers and of other processes arrive as ordinary changes.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
-use super::{Expectation, ObservedWatch, ObservedWatches};
+use super::{Expectation, IsSelected, ObservedWatch, ObservedWatches, WatchAt};
 use crate::{clock::Clock, key::Key, planted};
 
 /// Number of pending expectations above which met ones are removed on every write: a reconcile may
@@ -41,36 +42,69 @@ pub fn current_reconcile() -> Option<u64> {
         .flatten()
 }
 
-/// Records that the reconcile of this task, if any, has written `version` at one of these addresses.
-pub(crate) fn record_write(addresses: &[String], version: Option<&str>) {
+/// Where an object was written or deleted.
+pub(crate) struct Written<'a> {
+    /// The name of the cluster.
+    pub(crate) cluster: &'a str,
+    /// The paths whose watches may show it.
+    pub(crate) addresses: &'a [String],
+    pub(crate) key: &'a Key,
+    pub(crate) uid: &'a str,
+}
+
+/// Records that the reconcile of this task, if any, has written `version` of an object. `object` returns
+/// it, and is called if a watch of a selection may show it.
+pub(crate) fn record_write(
+    written: &Written<'_>,
+    version: Option<&str>,
+    object: &dyn Fn() -> Value,
+) {
     let Some(version) = version.and_then(|version| version.parse().ok()) else {
         // A version that is not a number has no order, so nothing can be awaited.
         return;
     };
-    expect(addresses, |watch| Expectation::Version {
-        version,
-        listings_begun: watch.position().listings_begun,
+    let mut read = None;
+    expect(written, |at| {
+        let listings_begun = at.watch.position().listings_begun;
+        let selects = |selector: &IsSelected| selector(read.get_or_insert_with(object));
+        if at.selector.as_ref().is_none_or(selects) {
+            return Some(Expectation::Version {
+                version,
+                listings_begun,
+            });
+        }
+        let (key, uid) = (written.key, written.uid);
+        at.watch.contains(key, uid).then(|| Expectation::Left {
+            key: key.clone(),
+            uid: uid.to_owned(),
+            version,
+            listings_begun,
+        })
     });
 }
 
 /// Records that the reconcile of this task, if any, has deleted this object.
-pub(crate) fn record_delete(addresses: &[String], key: &Key, uid: &str) {
+pub(crate) fn record_delete(deleted: &Written<'_>) {
     planted!(RemovalUnnoted => return);
-    expect(addresses, |_| Expectation::Gone {
-        key: key.clone(),
-        uid: uid.to_owned(),
+    expect(deleted, |_| {
+        Some(Expectation::Gone {
+            key: deleted.key.clone(),
+            uid: deleted.uid.to_owned(),
+        })
     });
 }
 
-fn expect(addresses: &[String], expectation: impl Fn(&dyn ObservedWatch) -> Expectation) {
+fn expect(written: &Written<'_>, mut expectation: impl FnMut(&WatchAt) -> Option<Expectation>) {
     // Outside of a reconcile there is nothing to hold back.
     let _ = CURRENT_RECONCILE.try_with(|pending| {
         let Some(watches) = &pending.watches else {
             return;
         };
-        for (_, watch) in addresses.iter().flat_map(|at| watches.at(at)) {
-            let expectation = expectation(&*watch);
-            pending.expect(watch, expectation);
+        let addresses = written.addresses.iter();
+        for at in addresses.flat_map(|address| watches.at_cluster(written.cluster, address)) {
+            if let Some(expectation) = expectation(&at) {
+                pending.expect(at.watch, expectation);
+            }
         }
     });
 }

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use futures::future::join_all;
 use kube::{Resource, runtime::watcher::Event};
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
-use super::{Change, UndecodableObject, contents::Contents, decoded::Decoded};
+use super::{Change, Trim, UndecodableObject, contents::Contents, decoded::Decoded};
 use crate::{
     clock::Clock,
     key::Key,
@@ -16,13 +16,38 @@ use crate::{
 };
 
 /// The objects of a kind and scope. Cheap to clone; all clones share the same objects.
+///
+/// The watch goes on as long as there is a clone or a subscriber; some time after that it ends, and the
+/// objects are dropped.
 pub struct Cache<K> {
     shared: Arc<SharedCache<K>>,
     /// The caches that this is a union of, by namespace; empty for a cache with a watch of its own.
     parts: Arc<BTreeMap<String, Self>>,
+    /// Held by every clone outside of this module.
+    lease: Option<Arc<CacheLease>>,
 }
 
-type Subscriber<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+/// Tells the runner of the watches when the last clone of a cache is gone.
+#[derive(Debug)]
+pub(super) struct CacheLease(pub(super) Arc<Notify>);
+
+impl Drop for CacheLease {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+struct Subscriber<K> {
+    call: Box<dyn Fn(&Change<K>) + Send + Sync>,
+    /// Whether the receiver of the calls is still there.
+    is_alive: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl<K> Subscriber<K> {
+    fn call(&self, change: &Change<K>) {
+        (self.call)(change);
+    }
+}
 
 pub(super) struct SharedCache<K> {
     contents: RwLock<Contents<K>>,
@@ -49,29 +74,46 @@ impl<K> Clone for Cache<K> {
         Self {
             shared: self.shared.clone(),
             parts: self.parts.clone(),
+            lease: self.lease.clone(),
         }
     }
 }
 
 impl<K: Resource + Send + Sync + 'static> Cache<K> {
-    pub(super) fn new(clock: Clock) -> Self {
-        Self::of(clock, BTreeMap::new())
+    pub(super) fn new(clock: Clock, trim: Option<Trim<K>>) -> Self {
+        Self::of(clock, BTreeMap::new(), trim)
+    }
+
+    /// The cache as its users have it: while one of them is there, its watch goes on.
+    pub(super) fn leased(&self, lease: Arc<CacheLease>) -> Self {
+        Self {
+            lease: Some(lease),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a subscriber needs the changes. Forgets those that do not.
+    pub(super) fn has_subscribers(&self) -> bool {
+        let mut subscribers = self.shared.subscribers.lock();
+        subscribers.retain(|one| (one.is_alive)());
+        !subscribers.is_empty()
     }
 
     /// The union of all `parts`.
     pub(super) fn union(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
-        let whole = Self::of(clock, parts);
+        let whole = Self::of(clock, parts, None);
         for part in whole.parts.values() {
             whole.include(part);
         }
         whole
     }
 
-    fn of(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
+    fn of(clock: Clock, parts: BTreeMap<String, Self>, trim: Option<Trim<K>>) -> Self {
         Self {
             parts: Arc::new(parts),
+            lease: None,
             shared: Arc::new(SharedCache {
-                contents: RwLock::default(),
+                contents: RwLock::new(Contents::trimmed(trim)),
                 subscribers: Mutex::default(),
                 updates: watch::Sender::new(0),
                 clock,
@@ -81,11 +123,16 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
 
     /// Adds the objects of `part`, now and whenever they change.
     fn include(&self, part: &Self) {
-        let whole = self.shared.clone();
-        part.subscribe(move |change| {
+        let whole = Arc::downgrade(&self.shared);
+        let receiver = whole.clone();
+        let is_alive = move || receiver.strong_count() > 0;
+        part.subscribe_while(is_alive, move |change| {
+            let Some(whole) = whole.upgrade() else {
+                return;
+            };
             let subscribers = whole.subscribers.lock();
             whole.contents.write().apply_change(change);
-            subscribers.iter().for_each(|subscriber| subscriber(change));
+            subscribers.iter().for_each(|one| one.call(change));
             drop(subscribers);
             whole.updates.send_modify(|count| *count += 1);
         });
@@ -125,13 +172,34 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     /// Calls `subscriber` with every object that is there and then with every change, in order. It
     /// runs on the task of the watch, so it must be quick: enqueue a key.
     pub fn subscribe(&self, subscriber: impl Fn(&Change<K>) + Send + Sync + 'static) {
-        self.replay(&subscriber).push(Box::new(subscriber));
+        self.subscribe_while(|| true, subscriber);
+    }
+
+    /// The same as long as `is_alive`: a subscriber whose receiver is gone does not keep the watch open.
+    pub fn subscribe_while(
+        &self,
+        is_alive: impl Fn() -> bool + Send + Sync + 'static,
+        subscriber: impl Fn(&Change<K>) + Send + Sync + 'static,
+    ) {
+        self.replay(&subscriber).push(Subscriber {
+            call: Box::new(subscriber),
+            is_alive: Box::new(is_alive),
+        });
     }
 
     /// The same, but called before all other subscribers: for indexes, which those read. A
     /// subscriber may act on a change at once, on another thread.
-    pub(super) fn subscribe_first(&self, subscriber: impl Fn(&Change<K>) + Send + Sync + 'static) {
-        self.replay(&subscriber).insert(0, Box::new(subscriber));
+    pub(super) fn subscribe_first(
+        &self,
+        is_alive: impl Fn() -> bool + Send + Sync + 'static,
+        subscriber: impl Fn(&Change<K>) + Send + Sync + 'static,
+    ) {
+        let mut subscribers = self.replay(&subscriber);
+        let first = Subscriber {
+            call: Box::new(subscriber) as Box<_>,
+            is_alive: Box::new(is_alive),
+        };
+        subscribers.insert(0, first);
     }
 
     /// Calls a new subscriber with every object that is there. The returned lock keeps changes from
@@ -231,7 +299,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> Cache<K> {
         let subscribers = self.shared.subscribers.lock();
         let changes = self.shared.contents.write().apply_event(event);
         for change in &changes {
-            subscribers.iter().for_each(|subscriber| subscriber(change));
+            subscribers.iter().for_each(|one| one.call(change));
         }
         drop(subscribers);
         self.shared.updates.send_modify(|count| *count += 1);

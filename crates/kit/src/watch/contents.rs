@@ -66,7 +66,27 @@ pub(super) struct Contents<K> {
     listing_completed: Option<u64>,
     /// The newest version received.
     reached: u64,
+    trim: Option<Trim<K>>,
 }
+
+/// What a cache keeps of an object: `keep` removes what no reader of the cache needs, before the object is
+/// stored. A trimmed object must never be written back as a whole; an apply or a merge of single fields is
+/// safe.
+#[derive(Debug)]
+pub struct Trim<K> {
+    /// Tells two trims of one kind apart: caches are shared by readers with the same trim.
+    pub name: &'static str,
+    /// Removes what is not kept. Name, namespace, uid and resource version must stay.
+    pub keep: fn(&mut K),
+}
+
+impl<K> Clone for Trim<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Trim<K> {}
 
 /// A listing in progress.
 #[derive(Debug)]
@@ -86,6 +106,17 @@ impl<K> Default for Contents<K> {
             listings_begun: 0,
             listing_completed: None,
             reached: 0,
+            trim: None,
+        }
+    }
+}
+
+impl<K> Contents<K> {
+    /// Contents that keep of each object what `trim` leaves.
+    pub(super) fn trimmed(trim: Option<Trim<K>>) -> Self {
+        Self {
+            trim,
+            ..Self::default()
         }
     }
 }
@@ -132,7 +163,7 @@ impl<K: Resource + Clone> Contents<K> {
             self.add_to_listing(old);
             return Vec::new();
         }
-        let new = Arc::new(strip_managed_fields(object));
+        let new = Arc::new(stripped(object, self.trim));
         self.add_to_listing(&new);
         self.objects.insert(new.clone());
         match old {
@@ -287,9 +318,12 @@ fn version(metadata: &ObjectMeta) -> u64 {
         .unwrap_or_default()
 }
 
-/// Drops the managed fields, which no controller reads. The result is a clone because vectors that
-/// were deserialized element by element have spare capacity, and clones have none.
-fn strip_managed_fields<K: Resource + Clone>(mut object: K) -> K {
+/// Drops the managed fields, which no controller reads, and what the trim removes. The result is a clone
+/// because vectors that were deserialized element by element have spare capacity, and clones have none.
+fn stripped<K: Resource + Clone>(mut object: K, trim: Option<Trim<K>>) -> K {
     object.meta_mut().managed_fields = None;
+    if let Some(trim) = trim {
+        (trim.keep)(&mut object);
+    }
     object.clone()
 }

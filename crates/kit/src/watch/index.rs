@@ -79,9 +79,14 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
         property: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
         let values = SharedValues::default();
-        let indexed = values.clone();
-        cache.subscribe_first(move |change| {
+        let indexed = Arc::downgrade(&values);
+        let reader = indexed.clone();
+        let is_alive = move || reader.strong_count() > 0;
+        cache.subscribe_first(is_alive, move |change| {
             planted!(IndexKeeps => if let Change::Deleted(_) = change { return });
+            let Some(indexed) = indexed.upgrade() else {
+                return;
+            };
             let mut values = indexed.write();
             match change {
                 Change::Added(_) => {}

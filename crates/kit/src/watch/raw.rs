@@ -3,7 +3,15 @@
 //! Listing, watching and reopening are the same for every kind. They are compiled once, here, and not
 //! again for each kind in each crate that watches it: only decoding is generic.
 
-use std::{borrow::Cow, fmt, pin::Pin};
+use std::{
+    borrow::Cow,
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use futures::StreamExt;
 use kube::{
@@ -38,6 +46,8 @@ pub(super) struct WatchSource {
     pub(super) address: String,
     pub(super) selection: Selection,
     pub(super) telemetry: Telemetry,
+    /// Set while the server does not serve the kind.
+    pub(super) unserved: Arc<AtomicBool>,
 }
 
 impl WatchSource {
@@ -58,6 +68,7 @@ async fn run<const METADATA: bool>(source: WatchSource, sink: Sink<METADATA>) {
         address,
         selection,
         telemetry,
+        unserved,
     } = source;
     let api = Api::<RawObject<METADATA>>::all_with(client, &Address(address.clone()));
     let config = watcher::Config {
@@ -74,11 +85,23 @@ async fn run<const METADATA: bool>(source: WatchSource, sink: Sink<METADATA>) {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
+                if unserved.swap(false, Ordering::Relaxed) {
+                    tracing::info!(watch = address, "the server serves this kind now");
+                }
                 if let Some(event) = event_label(&event) {
                     let watch = &address;
                     telemetry.emit(&WatchEventReceived { watch, event });
                 }
                 sink(event);
+            }
+            // Not a failure: the definition may be installed later, and then the watch begins.
+            Err(error) if is_unserved(&error) => {
+                if !unserved.swap(true, Ordering::Relaxed) {
+                    tracing::info!(
+                        watch = address,
+                        "the server does not serve this kind; what needs it waits until it does"
+                    );
+                }
             }
             Err(error) => telemetry.emit(&WatchFailed {
                 watch: &address,
@@ -86,6 +109,16 @@ async fn run<const METADATA: bool>(source: WatchSource, sink: Sink<METADATA>) {
             }),
         }
     }
+}
+
+/// Whether the server has no such collection.
+fn is_unserved(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) =
+        error
+    else {
+        return false;
+    };
+    matches!(source, kube::Error::Api(status) if status.code == 404)
 }
 
 /// The value of the `event` label of the metrics.

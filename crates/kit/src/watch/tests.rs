@@ -209,7 +209,7 @@ fn objects_of_a_namespace_are_listed_separately() {
 async fn a_union_shows_a_write_once_the_cache_of_its_namespace_does() {
     let clock = Clock::system();
     let limit = Duration::from_secs(1);
-    let (one, other) = (Cache::new(clock), Cache::new(clock));
+    let (one, other) = (Cache::new(clock, None), Cache::new(clock, None));
     let parts = [
         ("d".to_owned(), one.clone()),
         ("e".to_owned(), other.clone()),

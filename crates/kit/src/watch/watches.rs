@@ -4,23 +4,33 @@ use std::{
     any::{Any, TypeId, type_name},
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use kube::{Api, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::{sync::mpsc, task::JoinSet};
+use serde_json::Value;
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Cache, UndecodableObject,
+    Cache, Trim, UndecodableObject,
+    cache::CacheLease,
     raw::{WatchSource, WatchTask, decode_event},
+    selector::Selector,
 };
 use crate::{
     clock::Clock,
     key::Key,
-    own_writes::{ObservedWatch, ObservedWatches},
+    own_writes::{IsSelected, ObservedWatch, ObservedWatches, WatchAt},
     process::Process,
 };
 
@@ -33,15 +43,27 @@ pub struct Selection {
     pub fields: Option<String>,
 }
 
-/// What identifies a cache: the Rust type, the address and the selection.
-type CacheId = (TypeId, String, Selection);
+/// What identifies a cache.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct CacheId {
+    cluster: Arc<str>,
+    type_id: TypeId,
+    address: String,
+    selection: Selection,
+    trim: Option<&'static str>,
+}
 
 /// The number of watches that can be requested before the runner starts them.
 const MAX_UNSTARTED_WATCHES: usize = 4096;
 
+/// How long a cache without readers is kept: a caller that asks for it again soon pays no listing.
+const UNUSED_CACHE_TIME: Duration = Duration::from_mins(1);
+
 /// The caches of a process. Cheap to clone.
 #[derive(Clone)]
 pub struct Watches {
+    /// The name of the cluster whose caches these are; empty for that of the process itself.
+    cluster: Arc<str>,
     clock: Clock,
     shared: Arc<SharedWatches>,
     namespaces: Arc<[String]>,
@@ -50,16 +72,27 @@ pub struct Watches {
 struct SharedWatches {
     caches: Mutex<HashMap<CacheId, CacheEntry>>,
     process: Process,
-    start: mpsc::Sender<WatchTask>,
+    start: mpsc::Sender<StartedTask>,
+    /// Notified when the last clone of a cache is gone.
+    released: Arc<Notify>,
 }
+
+/// A task to run until it ends or the token is cancelled.
+type StartedTask = (WatchTask, CancellationToken);
 
 struct CacheEntry {
     /// A [`Cache`] of the type in the id.
     cache: Box<dyn Any + Send + Sync>,
     state: Box<dyn Fn() -> CacheState + Send + Sync>,
     observed: Arc<dyn ObservedWatch>,
+    /// None for a watch of all objects, and for a selector of unknown form.
+    selector: Option<Selector>,
     /// The name of the Rust type, which differs between the caches of one address.
     type_name: &'static str,
+    lease: Weak<CacheLease>,
+    has_subscribers: Box<dyn Fn() -> bool + Send + Sync>,
+    unserved: Arc<AtomicBool>,
+    stop: CancellationToken,
 }
 
 /// A snapshot of a cache of any type.
@@ -72,12 +105,16 @@ struct CacheState {
 /// A snapshot of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchState {
+    /// The name of the cluster; empty for that of the process itself.
+    pub cluster: String,
     /// The watched path of the API.
     pub address: String,
     /// The selectors of the watch.
     pub selection: Selection,
     /// Whether the first listing is complete.
     pub synced: bool,
+    /// Whether the server does not serve the kind, so that the watch waits for it.
+    pub unserved: bool,
     /// The number of cached objects.
     pub objects: usize,
     /// The objects that cannot be decoded.
@@ -86,7 +123,9 @@ pub struct WatchState {
 
 /// Runs the watches that were requested from [`Watches`].
 pub struct WatchRunner {
-    requested: mpsc::Receiver<WatchTask>,
+    requested: mpsc::Receiver<StartedTask>,
+    clock: Clock,
+    shared: Arc<SharedWatches>,
 }
 
 /// No more watches can be requested.
@@ -104,17 +143,38 @@ impl Watches {
     /// watches.
     pub fn in_process(clock: Clock, process: Process) -> (Self, WatchRunner) {
         let (start, requested) = mpsc::channel(MAX_UNSTARTED_WATCHES);
-        let shared = SharedWatches {
+        let shared = Arc::new(SharedWatches {
             caches: Mutex::default(),
             process,
             start,
-        };
+            released: Arc::default(),
+        });
         let watches = Self {
+            cluster: Arc::default(),
             clock,
-            shared: Arc::new(shared),
+            shared: shared.clone(),
             namespaces: Arc::default(),
         };
-        (watches, WatchRunner { requested })
+        let runner = WatchRunner {
+            requested,
+            clock,
+            shared,
+        };
+        (watches, runner)
+    }
+
+    /// The watches of another cluster in the same process. Its caches are its own: the client must be one
+    /// of that cluster. The name is for logs and `/debug/state.json`.
+    pub fn in_cluster(&self, name: &str) -> Self {
+        Self {
+            cluster: name.into(),
+            ..self.clone()
+        }
+    }
+
+    /// The name of the cluster; empty for that of the process itself.
+    pub fn cluster(&self) -> &Arc<str> {
+        &self.cluster
     }
 
     /// The cache of the objects that `api` and `selection` name. Equal requests share one cache. With
@@ -123,40 +183,80 @@ impl Watches {
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
+        self.cache_of(api, selection, None)
+    }
+
+    /// The same, of which only what `trim` leaves is kept in memory.
+    pub fn trimmed_cache<K>(
+        &self,
+        api: Api<K>,
+        selection: Selection,
+        trim: Trim<K>,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.cache_of(api, selection, Some(trim))
+    }
+
+    fn cache_of<K>(
+        &self,
+        api: Api<K>,
+        selection: Selection,
+        trim: Option<Trim<K>>,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
         let mut caches = self.shared.caches.lock();
-        let id = (TypeId::of::<K>(), api.resource_url().to_owned(), selection);
-        let known = caches
-            .get(&id)
-            .and_then(|entry| entry.cache.downcast_ref::<Cache<K>>());
-        if let Some(cache) = known {
-            return Ok(cache.clone());
+        let id = CacheId {
+            cluster: self.cluster.clone(),
+            type_id: TypeId::of::<K>(),
+            address: api.resource_url().to_owned(),
+            selection,
+            trim: trim.map(|trim| trim.name),
+        };
+        let lease = || Arc::new(CacheLease(self.shared.released.clone()));
+        if let Some(entry) = caches.get_mut(&id)
+            && let Some(cache) = entry.cache.downcast_ref::<Cache<K>>()
+        {
+            let lease = entry.lease.upgrade().unwrap_or_else(lease);
+            entry.lease = Arc::downgrade(&lease);
+            return Ok(cache.leased(lease));
         }
-        let cache = Cache::new(self.clock);
+        let (cache, unserved) = (Cache::new(self.clock, trim), Arc::<AtomicBool>::default());
         let source = WatchSource {
-            address: id.1.clone(),
-            selection: id.2.clone(),
+            address: id.address.clone(),
+            selection: id.selection.clone(),
             client: api.into_client(),
             telemetry: self.process().telemetry().clone(),
+            unserved: unserved.clone(),
         };
+        let stop = CancellationToken::new();
         let task = watch(source, cache.clone());
-        self.shared
-            .start
-            .try_send(task)
-            .map_err(|_| WatchesStopped)?;
-        let viewed = cache.clone();
+        let started = self.shared.start.try_send((task, stop.clone()));
+        started.map_err(|_| WatchesStopped)?;
+        let (viewed, heard) = (cache.clone(), cache.clone());
         let state = move || CacheState {
             synced: viewed.is_synced(),
             objects: viewed.len(),
             undecodable: viewed.undecodable(),
         };
+        let whole = id.selection == Selection::default();
+        let lease = lease();
         let entry = CacheEntry {
             cache: Box::new(cache.clone()),
             state: Box::new(state),
             observed: Arc::new(cache.clone()),
+            selector: (!whole).then(|| Selector::parse(&id.selection)).flatten(),
             type_name: type_name::<K>(),
+            lease: Arc::downgrade(&lease),
+            has_subscribers: Box::new(move || heard.has_subscribers()),
+            unserved,
+            stop,
         };
         caches.insert(id, entry);
-        Ok(cache)
+        Ok(cache.leased(lease))
     }
 
     /// The same watches for components that may read only these namespaces.
@@ -190,32 +290,46 @@ impl Watches {
             }
             union.mark_synced();
         };
-        let started = self.shared.start.try_send(Box::pin(synced));
+        let task: WatchTask = Box::pin(synced);
+        let started = self.shared.start.try_send((task, CancellationToken::new()));
         started.map(|()| whole).map_err(|_| WatchesStopped)
     }
 
-    /// The addresses of the watches whose first listing is not complete.
+    /// The addresses of the watches whose first listing is not complete, without those of kinds that the
+    /// server does not serve.
     pub fn unsynced(&self) -> Vec<String> {
         let states = self.states().into_iter();
-        let waiting = states.filter(|state| !state.synced);
-        waiting.map(|state| state.address).collect()
+        let waiting = states.filter(|state| !state.synced && !state.unserved);
+        waiting.map(|state| state.address()).collect()
+    }
+
+    /// The addresses of the watches of kinds that the server does not serve. What needs them waits; the
+    /// rest of the process does not.
+    pub fn unserved(&self) -> Vec<String> {
+        let states = self.states().into_iter();
+        let unserved = states.filter(|state| state.unserved);
+        unserved.map(|state| state.address()).collect()
     }
 
     /// A snapshot of every watch, ordered by address.
     pub fn states(&self) -> Vec<WatchState> {
         let caches = self.shared.caches.lock();
-        let states = caches.iter().map(|((_, address, selection), entry)| {
+        let states = caches.iter().map(|(id, entry)| {
             let state = (entry.state)();
             WatchState {
-                address: address.clone(),
-                selection: selection.clone(),
+                cluster: id.cluster.to_string(),
+                address: id.address.clone(),
+                selection: id.selection.clone(),
                 synced: state.synced,
+                unserved: entry.unserved.load(Ordering::Relaxed),
                 objects: state.objects,
                 undecodable: state.undecodable,
             }
         });
         let mut states: Vec<_> = states.collect();
-        states.sort_unstable_by(|one, other| one.address.cmp(&other.address));
+        states.sort_by(|one, other| {
+            (&one.cluster, &one.address).cmp(&(&other.cluster, &other.address))
+        });
         states
     }
 
@@ -225,14 +339,58 @@ impl Watches {
     }
 }
 
+impl WatchState {
+    /// The path, with the name of the cluster if it is another one than that of the process.
+    fn address(&self) -> String {
+        match &*self.cluster {
+            "" => self.address.clone(),
+            cluster => format!("{} in {cluster}", self.address),
+        }
+    }
+}
+
+impl SharedWatches {
+    /// Ends the watches of caches that no reader and no subscriber needs, and drops their objects.
+    fn drop_unused(&self) {
+        let mut unused = Vec::new();
+        let mut caches = self.caches.lock();
+        caches.retain(|id, entry| {
+            let is_used = entry.lease.strong_count() > 0 || (entry.has_subscribers)();
+            if !is_used {
+                entry.stop.cancel();
+                unused.push(id.address.clone());
+            }
+            is_used
+        });
+        drop(caches);
+        if !unused.is_empty() {
+            tracing::debug!(?unused, "caches without readers are dropped");
+        }
+    }
+}
+
 impl ObservedWatches for Watches {
     fn at(&self, address: &str) -> Vec<(&'static str, Arc<dyn ObservedWatch>)> {
+        let found = self.at_cluster(&self.cluster, address).into_iter();
+        let whole = found.filter(|watch| watch.selector.is_none());
+        whole.map(|one| (one.type_name, one.watch)).collect()
+    }
+
+    fn at_cluster(&self, cluster: &str, address: &str) -> Vec<WatchAt> {
         let caches = self.shared.caches.lock();
-        let whole = caches.iter().filter(|((_, found, selection), _)| {
-            found == address && *selection == Selection::default()
-        });
-        whole
-            .map(|(_, entry)| (entry.type_name, entry.observed.clone()))
+        let of = |id: &CacheId, entry: &CacheEntry| {
+            let known = entry.selector.is_some() || id.selection == Selection::default();
+            *id.cluster == *cluster && id.address == address && known
+        };
+        let found = caches.iter().filter(|(id, entry)| of(id, entry));
+        found
+            .map(|(_, entry)| WatchAt {
+                type_name: entry.type_name,
+                watch: entry.observed.clone(),
+                selector: entry.selector.clone().map(|selector| {
+                    Arc::new(move |object: &Value| selector.matches(object)) as IsSelected
+                }),
+            })
             .collect()
     }
 }
@@ -241,10 +399,21 @@ impl WatchRunner {
     /// Runs the watches until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut watches = JoinSet::new();
+        let mut sweep_at = Duration::MAX;
         loop {
+            let released = self.shared.released.clone();
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some(task) = self.requested.recv() => drop(watches.spawn(task)),
+                Some((task, dropped)) = self.requested.recv() => {
+                    watches.spawn(async move { dropped.run_until_cancelled(task).await; });
+                }
+                () = released.notified() => {
+                    sweep_at = sweep_at.min(self.clock.uptime() + UNUSED_CACHE_TIME);
+                }
+                () = self.clock.sleep_until(sweep_at), if sweep_at < Duration::MAX => {
+                    sweep_at = Duration::MAX;
+                    self.shared.drop_unused();
+                }
                 Some(ended) = watches.join_next() => {
                     // A watch ends only by a panic. Stop: a cache without a watch is stale.
                     if let Err(error) = ended {

@@ -27,7 +27,7 @@ fn found(index: &Index<ConfigMap>, owner: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn objects_are_found_by_their_current_values() {
-    let cache = Cache::new(Clock::system());
+    let cache = Cache::new(Clock::system(), None);
     cache.apply_event(Event::Apply(owned("before", 1, &["x"])));
     let index = Index::new(&cache, owners);
     cache.apply_event(Event::Apply(owned("b", 2, &["x", "y"])));
@@ -44,7 +44,7 @@ async fn objects_are_found_by_their_current_values() {
 
 #[tokio::test]
 async fn a_later_subscriber_finds_the_objects_of_its_changes() {
-    let cache = Cache::new(Clock::system());
+    let cache = Cache::new(Clock::system(), None);
     let index = Index::new(&cache, owners);
     let queried = index.clone();
     let (sender, receiver) = std::sync::mpsc::sync_channel(9);
@@ -57,7 +57,7 @@ async fn a_later_subscriber_finds_the_objects_of_its_changes() {
 
 #[tokio::test]
 async fn an_earlier_subscriber_finds_the_objects_of_its_changes_too() {
-    let cache = Cache::new(Clock::system());
+    let cache = Cache::new(Clock::system(), None);
     let index = std::sync::Arc::new(std::sync::OnceLock::<Index<ConfigMap>>::new());
     let queried = index.clone();
     let (sender, receiver) = std::sync::mpsc::sync_channel(9);
