@@ -1,0 +1,25 @@
+//! What `fleet` registers with the program.
+
+mod codes;
+
+use neap_kit::area::{Area, Metric};
+
+/// The registration of this area.
+pub const AREA: Area = Area {
+    codes: codes::ENTRIES,
+    metrics: &[Metric {
+        name: "neaptide_http_requests",
+        help: "Requests to the frontend by route and status",
+    }],
+    ..Area::new("fleet", "clusters")
+};
+
+#[cfg(test)]
+mod tests {
+    use super::AREA;
+
+    #[test]
+    fn the_registration_is_complete() {
+        assert_eq!(AREA.problems(), [""; 0]);
+    }
+}

@@ -1,0 +1,252 @@
+//! One worker: holds a lease, runs the steps, and ends or hands over the work.
+
+use std::pin::pin;
+
+use neap_kit::{
+    operation::{Cause, JournalError, OperationOutcome, RunState, Runner, Session},
+    why::{Code, chain},
+};
+use neap_store::{Claimed, Document, Error, Lease, Scope};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Backend, EndFacts, StoreJournal, end::end};
+use crate::{
+    cloud_error::CloudError,
+    documents::{OPERATIONS, SUBSCRIPTIONS, TIMELINES, set, subscription_document, text},
+    install::{ClusterSteps, steps_of},
+};
+
+/// How a run ended.
+enum Run {
+    /// The operation has an outcome, and perhaps an error for customers.
+    Ended(OperationOutcome, Option<CloudError>),
+    /// Another worker continues.
+    HandOver,
+    /// Nothing may be written any more.
+    LeaseLost,
+    /// The journal cannot be used: the lease expires, and the work is claimed again.
+    Abandoned,
+}
+
+impl Backend {
+    pub(super) async fn work_on_cluster(&self, claimed: Claimed, stop: CancellationToken) {
+        let Claimed { document, lease } = claimed;
+        let operation = text(&document.body, "/asyncOperationId").to_owned();
+        let cluster = document.key.id.clone();
+        let run = if lease.dequeues > self.0.options.max_dequeues {
+            parked(lease.dequeues - 1)
+        } else {
+            self.run_with_lease(&document, &lease, &operation, &stop)
+                .await
+        };
+        let done = match run {
+            Run::Ended(outcome, told) => self.end_work(&lease, &operation, outcome, told).await,
+            Run::HandOver => self.store().release(&lease, 0).await,
+            Run::LeaseLost => {
+                tracing::warn!(
+                    cluster,
+                    "the lease was lost; another worker has the cluster"
+                );
+                Ok(())
+            }
+            Run::Abandoned => Ok(()),
+        };
+        if let Err(error) = done {
+            let why = chain(&error);
+            tracing::warn!(
+                cluster,
+                operation,
+                why,
+                "the end of work was not recorded; it is claimed again"
+            );
+        }
+    }
+
+    /// Runs the steps while the lease is renewed.
+    async fn run_with_lease(
+        &self,
+        document: &Document,
+        lease: &Lease,
+        operation: &str,
+        stop: &CancellationToken,
+    ) -> Run {
+        let interrupt = CancellationToken::new();
+        let mut running = pin!(self.run_steps(document, lease, operation, stop, &interrupt));
+        let mut renewing = pin!(self.renew_until_lost(lease, operation, &interrupt));
+        tokio::select! {
+            run = &mut running => run,
+            () = &mut renewing => Run::LeaseLost,
+        }
+    }
+
+    /// Renews the lease. Returns when it is lost, or could not be renewed for two thirds of its time.
+    async fn renew_until_lost(
+        &self,
+        lease: &Lease,
+        operation: &str,
+        interrupt: &CancellationToken,
+    ) {
+        let (clock, options) = (self.clock(), &self.0.options);
+        let mut renewed_at = clock.uptime();
+        loop {
+            clock.sleep(options.renewal).await;
+            // Before the call: the database counts from when it gets it, which is later.
+            let now = clock.uptime();
+            match self.store().renew(lease, options.lease_millis()).await {
+                Ok(()) => renewed_at = now,
+                Err(Error::LeaseLost(_)) => return,
+                Err(error) => {
+                    let (cluster, why) = (&lease.key.id, chain(&error));
+                    tracing::warn!(cluster, why, "the lease was not renewed; it is tried again");
+                }
+            }
+            if clock.uptime() >= renewed_at + options.lease * 2 / 3 {
+                return;
+            }
+            if self.is_cancelled(lease, operation).await {
+                interrupt.cancel();
+            }
+        }
+    }
+
+    async fn is_cancelled(&self, lease: &Lease, operation: &str) -> bool {
+        let key = subscription_document(OPERATIONS, lease.key.partition.name(), operation);
+        let found = self
+            .store()
+            .get(Scope::Partition(&key.partition), &key)
+            .await;
+        matches!(found, Ok(Some(it)) if !text(&it.body, "/cancelRequested").is_empty())
+    }
+
+    async fn run_steps(
+        &self,
+        document: &Document,
+        lease: &Lease,
+        operation: &str,
+        stop: &CancellationToken,
+        interrupt: &CancellationToken,
+    ) -> Run {
+        let Some(list) = steps_of(&document.body) else {
+            // It is queued in a state without work: a version that knew of some queued it.
+            let cause = Cause::coded(
+                Code("NT-FLEET-0009"),
+                "this version of the program has no steps for the state of the cluster",
+            );
+            return failed("", cause, None);
+        };
+        let subscription = match self.subscription(lease).await {
+            Ok(subscription) => subscription,
+            Err(error) => {
+                let (cluster, why) = (&lease.key.id, chain(&error));
+                tracing::warn!(cluster, why, "the subscription was not read");
+                return Run::HandOver;
+            }
+        };
+        let hand_over = stop.child_token();
+        let context = self.0.context.clone();
+        let steps = ClusterSteps::new(context, lease.clone(), subscription, hand_over.clone());
+        let store = self.store().clone();
+        let total = list.steps.len();
+        let journal = StoreJournal::new(store, lease.clone(), &document.key.id, list.kind, total);
+        let session = Session::default();
+        let runner = Runner::new(operation, &list, &journal, &steps, self.clock())
+            .in_session(&session)
+            .interrupted_by(interrupt.clone())
+            .with_telemetry(&self.0.telemetry);
+        let clock = self.clock();
+        loop {
+            match runner.run_until_waiting(&hand_over).await {
+                Ok(RunState::Finished(outcome)) => return Run::Ended(outcome, steps.told()),
+                Ok(RunState::Stopped) => return Run::HandOver,
+                Ok(RunState::Waiting(time)) => tokio::select! {
+                    () = hand_over.cancelled() => return Run::HandOver,
+                    () = interrupt.cancelled(), if !interrupt.is_cancelled() => {}
+                    () = clock.sleep(time) => {}
+                },
+                Err(JournalError::Unreachable(error)) => {
+                    let lost = matches!(error.downcast_ref(), Some(Error::LeaseLost(_)));
+                    if lost {
+                        return Run::LeaseLost;
+                    }
+                    // The step that was recorded as running is attempted again by the next worker.
+                    let (cluster, why) = (&lease.key.id, chain(&*error));
+                    tracing::warn!(cluster, why, "the timeline was not written");
+                    self.clock().sleep(super::STORE_RETRY_DELAY).await;
+                }
+                Err(JournalError::Conflict | JournalError::Missing) => return Run::Abandoned,
+            }
+        }
+    }
+
+    async fn subscription(&self, lease: &Lease) -> Result<Value, Error> {
+        let id = lease.key.partition.name();
+        let key = subscription_document(SUBSCRIPTIONS, id, id);
+        let found = self
+            .store()
+            .get(Scope::Partition(&key.partition), &key)
+            .await?;
+        Ok(found.map(|it| it.body).unwrap_or_default())
+    }
+
+    /// Records the end, in one transaction.
+    async fn end_work(
+        &self,
+        lease: &Lease,
+        operation: &str,
+        outcome: OperationOutcome,
+        told: Option<CloudError>,
+    ) -> Result<(), Error> {
+        let partition = lease.key.partition.clone();
+        let scope = Scope::Partition(&partition);
+        loop {
+            let Some(cluster) = self.store().get(scope, &lease.key).await? else {
+                return Ok(());
+            };
+            let of = |collection| subscription_document(collection, partition.name(), operation);
+            let operation = if operation.is_empty() {
+                None
+            } else {
+                self.store().get(scope, &of(OPERATIONS)).await?
+            };
+            let timeline = match &operation {
+                Some(_) => self.store().get(scope, &of(TIMELINES)).await?,
+                None => None,
+            };
+            let commit = end(EndFacts {
+                cluster: &cluster,
+                operation: operation.as_ref(),
+                timeline: timeline.as_ref(),
+                lease,
+                outcome: &outcome,
+                told: told.clone(),
+                now: self.clock().now().to_string(),
+            });
+            match self.store().commit(commit).await {
+                // An operation was cancelled between read and write.
+                Err(Error::Conflict(_)) => {}
+                done => return done.map(drop),
+            }
+        }
+    }
+}
+
+fn failed(step: &str, cause: Cause, told: Option<CloudError>) -> Run {
+    let step = step.to_owned();
+    Run::Ended(OperationOutcome::Failed { step, cause }, told)
+}
+
+/// Work that ended its workers again and again: it delays no other work any more.
+fn parked(claims: i64) -> Run {
+    let message = format!(
+        "the work was claimed {claims} times without progress, because the processes that did it ended or lost the database"
+    );
+    failed("", Cause::coded(Code("NT-FLEET-0002"), message), None)
+}
+
+/// Marks an operation as cancelled: the worker that holds it ends it.
+pub(crate) fn request_cancel(operation: &Value, reason: &str) -> Value {
+    let mut operation = operation.clone();
+    set(&mut operation, "/cancelRequested", reason.into());
+    operation
+}

@@ -1,0 +1,95 @@
+//! Answers: JSON with four spaces and a newline at the end, as clients of ARM get it.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use neap_kit::why::chain;
+use neap_store::Error;
+use serde_json::{Serializer, Value, ser::PrettyFormatter};
+
+use crate::cloud_error::CloudError;
+
+/// When a client may ask again, in seconds.
+pub(crate) const RETRY_AFTER: &str = "5";
+
+/// An error as an answer.
+#[derive(Debug)]
+pub struct Failure(pub CloudError);
+
+impl From<CloudError> for Failure {
+    fn from(error: CloudError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self(store_error(&error))
+    }
+}
+
+/// What a client is told about an error of the store. The particulars are in the log.
+pub(crate) fn store_error(error: &Error) -> CloudError {
+    let why = chain(error);
+    match error {
+        Error::Conflict(_) | Error::Exists(_) | Error::Missing(_) => CloudError::new(
+            409,
+            "ConcurrentChange",
+            "",
+            "The resource was changed by another request at the same time: read it again, and send the request again if it still applies.",
+        ),
+        Error::Unavailable(_) | Error::OutcomeUnknown(_) => {
+            tracing::error!(why, "the database cannot be used");
+            CloudError::new(
+                503,
+                "DatabaseUnavailable",
+                "",
+                "The database of the provider cannot be used at this moment. Read the resource to see whether the request took effect, and send it again if it did not.",
+            )
+        }
+        _ => {
+            tracing::error!(why, "the store refused a call");
+            CloudError::internal("The provider could not store the request.")
+        }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json(status, &self.0.envelope());
+        let is_temporary = matches!(self.0.status, 409 | 429 | 503);
+        let is_busy = !self.0.details.is_empty() && self.0.code == "RequestNotAllowed";
+        if is_temporary || is_busy {
+            let value = HeaderValue::from_static(RETRY_AFTER);
+            response.headers_mut().insert(header::RETRY_AFTER, value);
+        }
+        response
+    }
+}
+
+/// An answer with a body.
+pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
+    let mut body = Vec::new();
+    let formatter = PrettyFormatter::with_indent(b"    ");
+    let mut serializer = Serializer::with_formatter(&mut body, formatter);
+    // Writing a value into memory does not fail.
+    let _ = serde::Serialize::serialize(value, &mut serializer);
+    body.push(b'\n');
+    let mut response = (status, body).into_response();
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Sets a header, unless its value cannot be one.
+pub(crate) fn set_header(response: &mut Response, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// 200 with a body.
+pub(crate) fn ok(value: &Value) -> Response {
+    json(StatusCode::OK, value)
+}

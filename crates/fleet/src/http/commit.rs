@@ -1,0 +1,199 @@
+//! From a decision to one transaction: cluster, operation, outbox and audit.
+
+use aws_lc_rs::{digest, rand};
+use neap_kit::http::RequestId;
+use neap_store::{AuditRow, Commit, Document, Precondition, QueueChange, Scope, Write};
+use serde_json::{Value, json};
+
+use super::{
+    Frontend,
+    middleware::{self, Head},
+};
+use crate::{
+    cloud_error::CloudError,
+    cluster::{self, Decision, operation_path},
+    documents::{OPERATIONS, QUEUE, cluster_key, subscription_document, text, unique_keys},
+    http::answer::store_error,
+    resource_id::ClusterId,
+};
+
+/// What happens to a decision.
+pub(super) enum Committed {
+    /// It is done.
+    Done,
+    /// The cluster was changed since it was read: decide again.
+    Again,
+}
+
+impl Frontend {
+    /// Reads a document of a subscription.
+    pub(super) async fn read(
+        &self,
+        collection: &'static str,
+        subscription: &str,
+        id: &str,
+    ) -> Result<Option<Document>, CloudError> {
+        let key = subscription_document(collection, subscription, id);
+        let found = self.store.get(Scope::Partition(&key.partition), &key).await;
+        found.map_err(|error| store_error(&error))
+    }
+
+    /// Reads a cluster.
+    pub(super) async fn read_cluster(
+        &self,
+        id: &ClusterId,
+    ) -> Result<Option<Document>, CloudError> {
+        let key = cluster_key(id);
+        let found = self.store.get(Scope::Partition(&key.partition), &key).await;
+        found.map_err(|error| store_error(&error))
+    }
+
+    /// What is chosen and noted for one request.
+    pub(super) fn request(
+        &self,
+        request: &Head,
+        is_admin: bool,
+        body: Option<&Value>,
+    ) -> cluster::Request {
+        let mut bucket = [0];
+        // Without randomness all clusters share a bucket, which only costs balance.
+        let _ = rand::fill(&mut bucket);
+        let correlation = middleware::correlation(request, self.clock, is_admin);
+        let client_id = text(&correlation, "/clientRequestId");
+        let said = format!(
+            "{}\n{}\n{client_id}\n{}",
+            request.method(),
+            request.uri().path(),
+            body.unwrap_or(&Value::Null)
+        );
+        let digest = digest::digest(&digest::SHA256, said.as_bytes());
+        let digest: String = digest
+            .as_ref()
+            .iter()
+            .map(|it| format!("{it:02x}"))
+            .collect();
+        cluster::Request {
+            now: self.clock.now().to_string(),
+            operation_id: RequestId::random().0,
+            document_id: RequestId::random().0,
+            bucket: bucket[0],
+            // A request without a client request id is never the same as another.
+            digest: if client_id.is_empty() {
+                String::new()
+            } else {
+                digest
+            },
+            correlation,
+        }
+    }
+
+    /// The operation that runs on a cluster because the same request was sent before.
+    pub(super) async fn same_operation(
+        &self,
+        id: &ClusterId,
+        existing: &Value,
+        request: &cluster::Request,
+    ) -> Result<Option<String>, CloudError> {
+        let running = text(existing, "/asyncOperationId");
+        if running.is_empty() || request.digest.is_empty() {
+            return Ok(None);
+        }
+        let found = self.read(OPERATIONS, &id.subscription, running).await?;
+        let same = found.is_some_and(|it| it.body["requestDigest"] == *request.digest);
+        Ok(same.then(|| running.to_owned()))
+    }
+
+    /// Does what was decided, in one transaction.
+    pub(super) async fn commit(
+        &self,
+        id: &ClusterId,
+        read: Option<&Document>,
+        decision: &Decision,
+        action: &str,
+    ) -> Result<Committed, CloudError> {
+        let precondition = read.map_or(Precondition::Absent, |read| Precondition::Etag(read.etag));
+        let queue = if decision.queued {
+            QueueChange::Queue {
+                name: QUEUE,
+                delay: 0,
+                reset: true,
+            }
+        } else {
+            QueueChange::Keep
+        };
+        let operation_id = text(&decision.operation, "/id");
+        let ttl = (!decision.queued).then_some(crate::documents::OPERATION_TTL);
+        let correlation = &decision.document["correlationData"];
+        let commit = Commit::default()
+            .with(Write::Put {
+                key: cluster_key(id),
+                precondition,
+                body: decision.document.clone(),
+                unique: unique_keys(&decision.document),
+                ttl: None,
+                queue,
+            })
+            .with(Write::Put {
+                key: subscription_document(OPERATIONS, &id.subscription, operation_id),
+                precondition: Precondition::Absent,
+                body: decision.operation.clone(),
+                unique: Vec::new(),
+                ttl,
+                queue: QueueChange::Keep,
+            })
+            .announce(
+                "cluster-operation",
+                json!({"cluster": id.to_string(), "operation": operation_id, "action": action}),
+            )
+            .audit(AuditRow {
+                actor: text(correlation, "/clientPrincipalName").to_owned(),
+                action: action.to_owned(),
+                target: id.to_string(),
+                detail: format!(
+                    "operation {operation_id}, request {}, correlation {}",
+                    text(correlation, "/requestId"),
+                    text(correlation, "/correlationId"),
+                ),
+            });
+        match self.store.commit(commit).await {
+            Ok(_) => Ok(Committed::Done),
+            Err(
+                neap_store::Error::Conflict(_)
+                | neap_store::Error::Exists(_)
+                | neap_store::Error::Missing(_),
+            ) => Ok(Committed::Again),
+            Err(neap_store::Error::Unique { name, holder }) => {
+                Err(duplicate(&name, &holder, decision))
+            }
+            Err(error) => Err(store_error(&error)),
+        }
+    }
+
+    /// The URL of the status of an operation.
+    pub(super) fn operation_link(
+        &self,
+        request: &Head,
+        subscription: &str,
+        operation: &str,
+        api: &str,
+    ) -> String {
+        let path = operation_path(subscription, &self.region.location, operation);
+        middleware::link(request, &path, &format!("api-version={api}"))
+    }
+}
+
+fn duplicate(name: &str, holder: &str, decision: &Decision) -> CloudError {
+    if name == "clientIdKey" {
+        let client = text(&decision.document, "/clientIdKey");
+        let message = format!(
+            "The provided client ID '{client}' is already in use by the cluster '{holder}'."
+        );
+        let target = "properties.servicePrincipalProfile.clientId";
+        return CloudError::bad_request("DuplicateClientID", target, message);
+    }
+    let group = text(&decision.document, "/clusterResourceGroupIdKey");
+    let message =
+        format!("The provided resource group '{group}' already contains the cluster '{holder}'.");
+    let target = "properties.clusterProfile.resourceGroupId";
+    CloudError::bad_request("DuplicateResourceGroup", target, message)
+}

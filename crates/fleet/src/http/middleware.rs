@@ -1,0 +1,215 @@
+//! What happens to every request: correlation, authentication, body.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode, header};
+use neap_kit::{
+    clock::Clock,
+    http::{BodyError, RequestId, read_json},
+};
+use serde_json::{Value, json};
+
+use super::{Failure, Frontend, MAX_BODY, OriginalPath, answer::set_header};
+use crate::{
+    api::{self, ApiVersion},
+    cloud_error::CloudError,
+};
+
+/// A request whose body was read or is not needed.
+pub(super) type Head = http::Request<()>;
+
+/// The head and the body of a request.
+pub(super) fn split(request: Request) -> (Head, Body) {
+    let (parts, body) = request.into_parts();
+    (Head::from_parts(parts, ()), body)
+}
+
+const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
+
+/// Echoes what clients correlate by.
+pub(super) async fn headers(request: Request, next: Next) -> Response {
+    let names = [
+        "x-ms-return-client-request-id",
+        CLIENT_REQUEST_ID,
+        "x-ms-correlation-request-id",
+    ];
+    let [wanted, client_id, correlation] =
+        names.map(|name| header_text(request.headers(), name).map(str::to_owned));
+    let mut response = next.run(request).await;
+    if wanted.is_some_and(|it| it.eq_ignore_ascii_case("true"))
+        && let Some(id) = client_id
+    {
+        set_header(&mut response, CLIENT_REQUEST_ID, &id);
+    }
+    if let Some(id) = correlation {
+        set_header(&mut response, "x-ms-correlation-request-id", &id);
+    }
+    response
+}
+
+pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let text = headers.get(name)?.to_str().ok()?;
+    (text.len() <= 1024).then_some(text)
+}
+
+/// Refuses who may not call. Readiness is for everybody.
+pub(super) async fn authenticate(
+    State(frontend): State<Frontend>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path();
+    if path == "/healthz/ready" {
+        return next.run(request).await;
+    }
+    let is_admin = path.starts_with("/admin/")
+        || path == "/admin"
+        || query(&request, "api-version").as_deref() == Some("admin");
+    if !frontend
+        .authorizer
+        .allows(&request, is_admin, frontend.clock)
+    {
+        let error = CloudError::new(403, "Forbidden", "", "Forbidden.");
+        return Failure(error).into_response();
+    }
+    next.run(request).await
+}
+
+/// The answer for an unknown path.
+pub(super) async fn not_found() -> Response {
+    let message = "The requested path could not be found.";
+    Failure(CloudError::new(404, "NotFound", "", message)).into_response()
+}
+
+/// A parameter of the query.
+pub(super) fn query<B>(request: &http::Request<B>, name: &str) -> Option<String> {
+    let query = request.uri().query()?;
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let mut found = pairs.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.into_owned())
+}
+
+/// The API version of a request about resources of this type.
+pub(super) fn api_version(
+    request: &Head,
+    namespace: &str,
+    kind: &str,
+) -> Result<&'static ApiVersion, CloudError> {
+    let name = query(request, "api-version").unwrap_or_default();
+    api::find(&name).ok_or_else(|| {
+        let known: Vec<_> = api::names().filter(|it| *it != "admin").collect();
+        let message = format!(
+            "The resource type '{kind}' could not be found in the namespace '{namespace}' for api version '{name}': this provider knows {known:?}."
+        );
+        CloudError::bad_request("InvalidResourceType", "", message)
+    })
+}
+
+/// The body of a request that must have one.
+pub(super) async fn body(request: Request) -> Result<(Head, Value), CloudError> {
+    let (request, body) = optional_body(request).await?;
+    let body = body.ok_or_else(|| {
+        CloudError::bad_request("InvalidRequestContent", "", "The request has no body.")
+    })?;
+    Ok((request, body))
+}
+
+/// The body of a request that may have one.
+pub(super) async fn optional_body(request: Request) -> Result<(Head, Option<Value>), CloudError> {
+    let (head, body) = split(request);
+    let kind = header_text(head.headers(), header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_owned();
+    let value = read_json(body, MAX_BODY)
+        .await
+        .map_err(|error| match error {
+            BodyError::TooLong(_) => CloudError::bad_request(
+                "InvalidResource",
+                "",
+                format!(
+                    "The resource definition is invalid: its body is longer than {MAX_BODY} bytes."
+                ),
+            ),
+            error => CloudError::bad_request(
+                "InvalidRequestContent",
+                "",
+                format!("The request content was invalid and could not be deserialized: {error}."),
+            ),
+        })?;
+    let is_empty = value.is_none() && kind.is_empty();
+    if !is_empty && !kind.eq_ignore_ascii_case("application/json") {
+        let message = format!(
+            "The content media type '{kind}' is not supported. Only 'application/json' is supported."
+        );
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE.as_u16();
+        return Err(CloudError::new(status, "UnsupportedMediaType", "", message));
+    }
+    Ok((head, value))
+}
+
+/// What a request is found by in the log and in documents.
+pub(super) fn correlation(request: &Head, clock: Clock, is_admin: bool) -> Value {
+    let of = |name: &str| header_text(request.headers(), name).unwrap_or_default();
+    let id = request.extensions().get::<RequestId>();
+    let principal = if is_admin {
+        of("x-ms-client-principal-name")
+    } else {
+        ""
+    };
+    json!({
+        "correlationId": of("x-ms-correlation-request-id"),
+        "clientRequestId": of(CLIENT_REQUEST_ID),
+        "requestId": id.map(|id| id.0.clone()).unwrap_or_default(),
+        "clientPrincipalName": principal,
+        "requestTime": clock.now().to_string(),
+    })
+}
+
+/// Who changes a resource, as ARM says it.
+pub(super) fn system_data(request: &Head) -> Value {
+    let header = header_text(request.headers(), "x-ms-arm-resource-system-data");
+    let parsed = header.map(serde_json::from_str);
+    match parsed {
+        Some(Ok(value @ Value::Object(_))) => value,
+        Some(_) => {
+            tracing::warn!("the header X-Ms-Arm-Resource-System-Data is no JSON object");
+            Value::Null
+        }
+        None => Value::Null,
+    }
+}
+
+/// The path as the client wrote it.
+pub(super) fn original_path(request: &Head) -> String {
+    let original = request.extensions().get::<OriginalPath>();
+    original.map_or_else(|| request.uri().path().to_owned(), |it| it.0.clone())
+}
+
+/// The address under which the client sees this provider: that of `Referer`, which ARM sets.
+pub(super) fn referer(request: &Head) -> http::Uri {
+    let referer = header_text(request.headers(), header::REFERER.as_str());
+    let referer = referer.and_then(|it| it.parse::<http::Uri>().ok());
+    let own = || {
+        let host = header_text(request.headers(), header::HOST.as_str());
+        let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
+        let host = host.unwrap_or("localhost:8443");
+        format!("https://{host}{}", request.uri()).parse().ok()
+    };
+    referer
+        .filter(|it| it.authority().is_some())
+        .or_else(own)
+        .unwrap_or_else(|| http::Uri::from_static("https://localhost:8443/"))
+}
+
+/// The URL of `path`, as the client sees it.
+pub(super) fn link(request: &Head, path: &str, query: &str) -> String {
+    let referer = referer(request);
+    let scheme = referer.scheme_str().unwrap_or("https");
+    let authority = referer
+        .authority()
+        .map_or("localhost:8443", |it| it.as_str());
+    format!("{scheme}://{authority}{path}?{query}")
+}

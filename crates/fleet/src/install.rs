@@ -1,0 +1,21 @@
+//! Installing, changing and deleting a cluster: the lists of steps, and what each step does.
+//!
+//! The lists are built for each document and are pure. Steps that need a cloud, or the operator inside
+//! the cluster, are in the lists and end as Skipped with the reason.
+
+mod credentials;
+mod guest;
+mod handler;
+mod hive;
+mod installer;
+pub mod kinds;
+mod lists;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    handler::{ClusterSteps, HAND_OVER, StepContext},
+    hive::Hive,
+    installer::{ClusterGraph, InstallError, InstallRequest, Installation, Installer},
+    lists::steps_of,
+};

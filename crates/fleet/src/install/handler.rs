@@ -1,0 +1,574 @@
+//! Carries out steps.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use neap_kit::{
+    clock::Clock,
+    operation::{Cause, Failure, Progress, StepAttempt, StepHandler},
+    why::{Code, Coded, chain},
+};
+use neap_store::{Commit, Document, Lease, Precondition, Scope, Store};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    InstallError, InstallRequest, Installation, Installer,
+    credentials::{
+        CredentialError, KubeconfigUser, infra_id, is_renewed, kubeconfig, ssh_key, storage_suffix,
+    },
+    guest,
+};
+use crate::{
+    cloud_error::CloudError,
+    cluster_api::{ApiError, ClusterApi},
+    documents::{BILLING, region_document, remove, set, text},
+};
+
+/// After this step another worker may continue.
+pub const HAND_OVER: &str = "incrInstallPhase";
+
+const SERVICE: KubeconfigUser = KubeconfigUser {
+    name: "system:aro-service",
+    valid: Duration::from_hours(24 * 3650),
+};
+const SRE: KubeconfigUser = KubeconfigUser {
+    name: "system:aro-sre",
+    valid: Duration::from_hours(24 * 3650),
+};
+const ADMIN: KubeconfigUser = KubeconfigUser {
+    name: "system:admin",
+    valid: Duration::from_hours(24 * 365),
+};
+
+/// What steps need.
+#[derive(Debug, Clone)]
+pub struct StepContext {
+    /// The documents.
+    pub store: Store,
+    /// What installs clusters; none if no Hive is configured.
+    pub installer: Option<Arc<dyn Installer>>,
+    /// What is known about the versions.
+    pub versions: crate::catalogue::Catalogue,
+    /// The location of the provider.
+    pub location: String,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// The steps of the work on one cluster.
+#[derive(Debug)]
+pub struct ClusterSteps {
+    context: StepContext,
+    lease: Lease,
+    subscription: Value,
+    /// Made by a step that runs again in every process.
+    guest: Mutex<Option<ClusterApi>>,
+    /// The error that customers are told, if a step has one.
+    told: Mutex<Option<CloudError>>,
+    /// Ends the run so that another worker may continue.
+    hand_over: CancellationToken,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Store(#[from] neap_store::Error),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    #[error(transparent)]
+    Credentials(#[from] CredentialError),
+    #[error("{0}")]
+    Told(CloudError),
+    #[error("no Hive is configured: start the backend with --hive-kubeconfig")]
+    NoInstaller,
+    #[error("this version of the program has no step {0}")]
+    Unknown(String),
+}
+
+impl Coded for StepError {
+    fn code(&self) -> Code {
+        Code(match self {
+            Self::Store(neap_store::Error::LeaseLost(_)) => "NT-FLEET-0003",
+            Self::Store(_) => "NT-FLEET-0001",
+            Self::Api(_) => "NT-FLEET-0004",
+            Self::Install(_) => "NT-FLEET-0005",
+            Self::Credentials(_) => "NT-FLEET-0006",
+            Self::Told(_) => "NT-FLEET-0007",
+            Self::NoInstaller => "NT-FLEET-0008",
+            Self::Unknown(_) => "NT-FLEET-0009",
+        })
+    }
+}
+
+impl StepError {
+    fn is_retryable(&self) -> bool {
+        !matches!(
+            self,
+            Self::Told(_)
+                | Self::NoInstaller
+                | Self::Unknown(_)
+                | Self::Store(neap_store::Error::LeaseLost(_))
+        )
+    }
+}
+
+type Step = Result<Progress, StepError>;
+
+impl ClusterSteps {
+    /// The steps under `lease`; `hand_over` is cancelled where another worker may continue.
+    pub fn new(
+        context: StepContext,
+        lease: Lease,
+        subscription: Value,
+        hand_over: CancellationToken,
+    ) -> Self {
+        Self {
+            context,
+            lease,
+            subscription,
+            guest: Mutex::default(),
+            told: Mutex::default(),
+            hand_over,
+        }
+    }
+
+    /// The error that customers are told about the failure of a step.
+    pub fn told(&self) -> Option<CloudError> {
+        self.told.lock().clone()
+    }
+
+    async fn document(&self) -> Result<Document, StepError> {
+        let key = &self.lease.key;
+        let found = self
+            .context
+            .store
+            .get(Scope::Partition(&key.partition), key)
+            .await?;
+        found.ok_or_else(|| neap_store::Error::Missing(key.to_string()).into())
+    }
+
+    /// The document with its secrets.
+    async fn revealed(&self) -> Result<Value, StepError> {
+        Ok(self.context.store.reveal(&self.document().await?)?)
+    }
+
+    /// Changes the document, in the version that was read and while the lease holds.
+    async fn patch(&self, change: impl Fn(&mut Value) + Send + Sync) -> Result<(), StepError> {
+        loop {
+            let document = self.document().await?;
+            let mut body = document.body.clone();
+            change(&mut body);
+            if body == document.body {
+                return Ok(());
+            }
+            let precondition = Precondition::EtagAndLease(document.etag, self.lease.clone());
+            // The keys that are unique depend on what steps do not change.
+            let write = neap_store::Write::Put {
+                key: self.lease.key.clone(),
+                precondition,
+                unique: crate::documents::unique_keys(&body),
+                body,
+                ttl: None,
+                queue: neap_store::QueueChange::Keep,
+            };
+            match self
+                .context
+                .store
+                .commit(Commit::default().with(write))
+                .await
+            {
+                Ok(_) => return Ok(()),
+                Err(neap_store::Error::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sets a property, unless it is set.
+    async fn set_once(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Value, CredentialError>,
+    ) -> Step {
+        let pointer = format!("/openShiftCluster/properties/{name}");
+        let document = self.document().await?;
+        if document.body.pointer(&pointer).is_none_or(Value::is_null) {
+            let value = make()?;
+            self.patch(|body| {
+                if body.pointer(&pointer).is_none_or(Value::is_null) {
+                    set(body, &pointer, value.clone());
+                }
+            })
+            .await?;
+        }
+        Ok(Progress::Done)
+    }
+
+    fn installer(&self) -> Result<&dyn Installer, StepError> {
+        self.context
+            .installer
+            .as_deref()
+            .ok_or(StepError::NoInstaller)
+    }
+
+    async fn namespace(&self) -> Result<String, StepError> {
+        let document = self.document().await?;
+        let pointer = "/openShiftCluster/properties/hiveProfile/namespace";
+        Ok(text(&document.body, pointer).to_owned())
+    }
+
+    fn guest(&self) -> Result<ClusterApi, StepError> {
+        let guest = self.guest.lock().clone();
+        let missing = || ApiError::Kubeconfig("no client was made of it".to_owned());
+        Ok(guest.ok_or_else(missing)?)
+    }
+
+    async fn run(&self, attempt: &StepAttempt) -> Step {
+        match &*attempt.step {
+            "ensureInfraID" | "ensureSSHKey" | "ensureStorageSuffix" | "populateMTUSize" => {
+                self.generate(&attempt.step).await
+            }
+            "hiveCreateNamespace" => self.create_namespace().await,
+            "runHiveInstaller" => self.install().await,
+            "hiveClusterInstallationComplete" => self.installation().await,
+            "generateKubeconfigs" => self.generate_kubeconfigs().await,
+            "hiveResetCorrelationData" => {
+                let namespace = self.namespace().await?;
+                self.installer()?.reset_correlation(&namespace).await?;
+                Ok(Progress::Done)
+            }
+            "ensureBillingRecord" => self.ensure_billing().await,
+            "initializeKubernetesClients" => self.initialize_clients().await,
+            "incrInstallPhase" => {
+                self.patch(|body| {
+                    let pointer = "/openShiftCluster/properties/install/phase";
+                    set(body, pointer, "RemoveBootstrap".into());
+                })
+                .await?;
+                self.hand_over.cancel();
+                Ok(Progress::Done)
+            }
+            "finishInstallation" => {
+                self.patch(|body| remove(body, "/openShiftCluster/properties/install"))
+                    .await?;
+                Ok(Progress::Done)
+            }
+            "updateClusterData" => self.update_cluster_data().await,
+            "fixUserAdminKubeconfig" => self.fix_kubeconfig().await,
+            "updateOpenShiftSecret" => self.update_secret().await,
+            "configureDefaultStorageClass" => {
+                let document = self.document().await?;
+                let pointer = "/openShiftCluster/properties/masterProfile/diskEncryptionSetId";
+                let set = text(&document.body, pointer);
+                Ok(guest::default_storage_class(&self.guest()?, set).await?)
+            }
+            // Clusters are made with OVNKubernetes, and no version of the API says otherwise.
+            "reconcileSoftwareDefinedNetwork" => {
+                self.patch(|body| {
+                    let pointer =
+                        "/openShiftCluster/properties/networkProfile/softwareDefinedNetwork";
+                    set(body, pointer, "OVNKubernetes".into());
+                })
+                .await?;
+                Ok(Progress::Done)
+            }
+            "hiveDeleteNamespace" => self.delete_namespace().await.map(|_| Progress::Done),
+            "hiveNamespaceGone" => Ok(if self.delete_namespace().await? {
+                Progress::Done
+            } else {
+                Progress::NotYet("Hive removes the cluster and its namespace".to_owned())
+            }),
+            "deleteBillingRecord" => self.delete_billing().await,
+            step => self.run_in_guest(step).await,
+        }
+    }
+
+    async fn run_in_guest(&self, step: &str) -> Step {
+        let guest = self.guest()?;
+        Ok(match step {
+            "apiServersReady" => guest::api_servers_ready(&guest).await?,
+            "minimumWorkerNodesReady" => {
+                let ready = guest::workers_ready(&guest).await?;
+                ready.map_err(|message| {
+                    StepError::Told(CloudError::bad_request("QuotaExceeded", "", message))
+                })?
+            }
+            "operatorConsoleExists" => guest::console_exists(&guest).await?,
+            "updateConsoleBranding" => guest::brand_console(&guest).await?,
+            "operatorConsoleReady" => guest::console_ready(&guest).await?,
+            "disableSamples" if self.has_pull_secret().await? => Progress::Done,
+            "disableOperatorHubSources" if self.has_pull_secret().await? => Progress::Done,
+            "disableSamples" => guest::disable_samples(&guest).await?,
+            "disableOperatorHubSources" => guest::disable_operator_hub(&guest).await?,
+            "disableUpdates" => guest::disable_updates(&guest).await?,
+            "clusterVersionReady" => guest::version_ready(&guest).await?,
+            "ingressControllerReady" => guest::ingress_ready(&guest).await?,
+            "clusterOperatorsHaveSettled" => guest::cluster_operators_settled(&guest).await?,
+            unknown => return Err(StepError::Unknown(unknown.to_owned())),
+        })
+    }
+
+    async fn has_pull_secret(&self) -> Result<bool, StepError> {
+        let document = self.document().await?;
+        let pointer = "/openShiftCluster/properties/clusterProfile/pullSecret";
+        Ok(document
+            .body
+            .pointer(pointer)
+            .is_some_and(|it| !it.is_null()))
+    }
+
+    async fn generate(&self, step: &str) -> Step {
+        match step {
+            "ensureInfraID" => {
+                let document = self.document().await?;
+                let name = text(&document.body, "/openShiftCluster/name").to_owned();
+                self.set_once("infraId", || infra_id(&name).map(Value::from))
+                    .await
+            }
+            "ensureSSHKey" => self.set_once("sshKey", || ssh_key().map(Value::from)).await,
+            "ensureStorageSuffix" => {
+                let document = self.document().await?;
+                let existing = "/openShiftCluster/properties/storageSuffix";
+                let suffix = match text(&document.body, existing) {
+                    "" => storage_suffix()?,
+                    suffix => suffix.to_owned(),
+                };
+                self.patch(|body| {
+                    let properties = &mut body["openShiftCluster"]["properties"];
+                    properties["storageSuffix"] = suffix.clone().into();
+                    properties["imageRegistryStorageAccountName"] =
+                        format!("imageregistry{suffix}").into();
+                })
+                .await?;
+                Ok(Progress::Done)
+            }
+            _ => {
+                let features = self
+                    .subscription
+                    .pointer("/subscription/properties/registeredFeatures");
+                let is_large = features
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .any(|it| {
+                        it["name"] == "Microsoft.RedHatOpenShift/MTU3900"
+                            && it["state"] == "Registered"
+                    });
+                let size = if is_large { 3900 } else { 1500 };
+                self.set_once("networkProfile/mtuSize", || Ok(json!(size)))
+                    .await
+            }
+        }
+    }
+
+    async fn create_namespace(&self) -> Step {
+        let document = self.document().await?;
+        let id = text(&document.body, "/id").to_owned();
+        let namespace = self.installer()?.create_namespace(&id).await?;
+        self.patch(|body| {
+            let profile = json!({"namespace": namespace, "createdByHive": true});
+            set(body, "/openShiftCluster/properties/hiveProfile", profile);
+        })
+        .await?;
+        Ok(Progress::Done)
+    }
+
+    async fn install(&self) -> Step {
+        let document = self.revealed().await?;
+        let version = text(
+            &document,
+            "/openShiftCluster/properties/clusterProfile/version",
+        );
+        let known = self.context.versions.version(version).unwrap_or_default();
+        let request = InstallRequest {
+            document: &document,
+            subscription: &self.subscription,
+            version: &known,
+            location: &self.context.location,
+        };
+        self.installer()?.install(request).await?;
+        Ok(Progress::Done)
+    }
+
+    async fn installation(&self) -> Step {
+        let namespace = self.namespace().await?;
+        match self.installer()?.installation(&namespace).await? {
+            Installation::Complete => Ok(Progress::Done),
+            Installation::Running(what) => Ok(Progress::NotYet(what)),
+            Installation::Failed(error) => Err(StepError::Told(error)),
+        }
+    }
+
+    async fn generate_kubeconfigs(&self) -> Step {
+        let graph = self.installer()?.graph(&self.namespace().await?).await?;
+        let now = self.context.clock.now();
+        let made = [
+            ("adminKubeconfig", kubeconfig(&graph, &ADMIN, now)?),
+            ("aroServiceKubeconfig", kubeconfig(&graph, &SERVICE, now)?),
+            ("aroSREKubeconfig", kubeconfig(&graph, &SRE, now)?),
+            ("userAdminKubeconfig", kubeconfig(&graph, &ADMIN, now)?),
+            ("kubeadminPassword", graph.kubeadmin_password.clone()),
+        ];
+        self.patch(|body| {
+            let properties = &mut body["openShiftCluster"]["properties"];
+            for (name, value) in &made {
+                properties[*name] = value.clone().into();
+            }
+        })
+        .await?;
+        Ok(Progress::Done)
+    }
+
+    async fn fix_kubeconfig(&self) -> Step {
+        let document = self.revealed().await?;
+        let current = text(
+            &document,
+            "/openShiftCluster/properties/userAdminKubeconfig",
+        );
+        let now = self.context.clock.now();
+        if !is_renewed(current, now) {
+            return Ok(Progress::Done);
+        }
+        let graph = self.installer()?.graph(&self.namespace().await?).await?;
+        let made = kubeconfig(&graph, &ADMIN, now)?;
+        self.patch(|body| {
+            let pointer = "/openShiftCluster/properties/userAdminKubeconfig";
+            set(body, pointer, made.clone().into());
+        })
+        .await?;
+        Ok(Progress::Done)
+    }
+
+    async fn initialize_clients(&self) -> Step {
+        let document = self.revealed().await?;
+        let kubeconfig = text(
+            &document,
+            "/openShiftCluster/properties/aroServiceKubeconfig",
+        );
+        let guest = ClusterApi::from_kubeconfig(kubeconfig, self.context.clock).await?;
+        *self.guest.lock() = Some(guest);
+        Ok(Progress::Done)
+    }
+
+    async fn update_cluster_data(&self) -> Step {
+        let graph = self.installer()?.graph(&self.namespace().await?).await?;
+        let domain = guest::ingress_domain(&self.guest()?).await?;
+        let console = if graph.console_url.is_empty() && !domain.is_empty() {
+            format!("https://console-openshift-console.{domain}/")
+        } else {
+            graph.console_url.clone()
+        };
+        self.patch(|body| {
+            let properties = &mut body["openShiftCluster"]["properties"];
+            set(
+                properties,
+                "/apiserverProfile/url",
+                graph.api_url.clone().into(),
+            );
+            if !console.is_empty() {
+                set(properties, "/consoleProfile/url", console.clone().into());
+            }
+            set(
+                properties,
+                "/networkProfile/softwareDefinedNetwork",
+                "OVNKubernetes".into(),
+            );
+        })
+        .await?;
+        Ok(Progress::Done)
+    }
+
+    async fn update_secret(&self) -> Step {
+        let document = self.revealed().await?;
+        let of = |pointer: &str| {
+            let pointer = format!("/openShiftCluster/properties/{pointer}");
+            Value::from(STANDARD.encode(text(&document, &pointer)))
+        };
+        let data = json!({
+            "azure_client_id": of("servicePrincipalProfile/clientId"),
+            "azure_client_secret": of("servicePrincipalProfile/clientSecret"),
+        });
+        Ok(guest::update_credentials(&self.guest()?, data).await?)
+    }
+
+    async fn ensure_billing(&self) -> Step {
+        let document = self.document().await?.body;
+        let tenant = text(&self.subscription, "/subscription/properties/tenantId");
+        let id = text(&document, "/id");
+        let key = region_document(BILLING, id);
+        let record = json!({
+            "id": id,
+            "key": document["key"],
+            "clusterResourceGroupIDKey": document["clusterResourceGroupIdKey"],
+            "infraId": document["openShiftCluster"]["properties"]["infraId"],
+            "billing": {
+                "creationTime": self.context.clock.now().as_second(),
+                "location": self.context.location,
+                "tenantID": tenant,
+            },
+        });
+        match self
+            .context
+            .store
+            .commit(Commit::default().create(key, record))
+            .await
+        {
+            Ok(_) | Err(neap_store::Error::Exists(_)) => Ok(Progress::Done),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete_billing(&self) -> Step {
+        let document = self.document().await?.body;
+        let key = region_document(BILLING, text(&document, "/id"));
+        let store = &self.context.store;
+        let Some(record) = store.get(Scope::Everywhere, &key).await? else {
+            return Ok(Progress::Done);
+        };
+        let mut body = record.body;
+        if body["billing"]["deletionTime"].is_null() {
+            body["billing"]["deletionTime"] = self.context.clock.now().as_second().into();
+            let commit = Commit::default().put(key, Precondition::Etag(record.etag), body);
+            store.commit(commit).await?;
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Removes what Hive installed. True once it is gone.
+    async fn delete_namespace(&self) -> Result<bool, StepError> {
+        let namespace = self.namespace().await?;
+        if namespace.is_empty() {
+            // The creation never came so far.
+            return Ok(true);
+        }
+        Ok(self.installer()?.delete(&namespace).await?)
+    }
+}
+
+impl StepHandler for ClusterSteps {
+    async fn attempt(&self, attempt: &StepAttempt) -> Result<Progress, Failure> {
+        self.run(attempt).await.map_err(|error| {
+            if let StepError::Told(told) = &error {
+                *self.told.lock() = Some(told.clone());
+            }
+            Failure {
+                cause: Cause::coded(error.code(), chain(&error)),
+                retryable: error.is_retryable(),
+            }
+        })
+    }
+
+    /// A client may have been made of a kubeconfig that has expired since.
+    async fn refresh(&self, _: &StepAttempt) -> Result<(), Failure> {
+        if self.guest.lock().is_some() {
+            // A failure is that of the attempt which follows.
+            let _ = self.initialize_clients().await;
+        }
+        Ok(())
+    }
+}

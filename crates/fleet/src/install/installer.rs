@@ -1,0 +1,83 @@
+//! What installs a cluster. Hive is one; another would be behind the same trait.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::{cloud_error::CloudError, cluster_api::ApiError};
+
+/// What to install.
+#[derive(Debug, Clone, Copy)]
+pub struct InstallRequest<'a> {
+    /// The cluster document, with its secrets.
+    pub document: &'a Value,
+    /// The subscription.
+    pub subscription: &'a Value,
+    /// What is known about the version.
+    pub version: &'a Value,
+    /// The location of the provider.
+    pub location: &'a str,
+}
+
+/// How an installation stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Installation {
+    /// It runs, or waits for this.
+    Running(String),
+    /// The cluster is there.
+    Complete,
+    /// It failed, and will not be tried again.
+    Failed(CloudError),
+}
+
+/// What an installation leaves behind: authorities, passwords, names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterGraph {
+    /// The URL of the API.
+    pub api_url: String,
+    /// The certificate authority of the API, PEM.
+    pub authority: String,
+    /// The authority that signs administrators, PEM.
+    pub signer_certificate: String,
+    /// Its key, PEM.
+    pub signer_key: String,
+    /// The password of kubeadmin.
+    pub kubeadmin_password: String,
+    /// The URL of the console.
+    pub console_url: String,
+    /// The name of the infrastructure.
+    pub infra_id: String,
+}
+
+/// Why an installer could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// Its API failed.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// What it left behind is incomplete.
+    #[error("the installation left no {0}")]
+    Incomplete(&'static str),
+}
+
+type Asked<'a, T> = BoxFuture<'a, Result<T, InstallError>>;
+
+/// What installs a cluster. All calls may be repeated.
+pub trait Installer: Send + Sync + std::fmt::Debug {
+    /// Makes the place in which the installation of the document `id` happens. Returns its name.
+    fn create_namespace<'a>(&'a self, id: &'a str) -> Asked<'a, String>;
+
+    /// Starts the installation.
+    fn install<'a>(&'a self, request: InstallRequest<'a>) -> Asked<'a, ()>;
+
+    /// How the installation stands.
+    fn installation<'a>(&'a self, namespace: &'a str) -> Asked<'a, Installation>;
+
+    /// What a complete installation left behind.
+    fn graph<'a>(&'a self, namespace: &'a str) -> Asked<'a, ClusterGraph>;
+
+    /// Removes what leads from the installation to the request that caused it.
+    fn reset_correlation<'a>(&'a self, namespace: &'a str) -> Asked<'a, ()>;
+
+    /// Removes the installation, and with it what it installed. True once it is gone.
+    fn delete<'a>(&'a self, namespace: &'a str) -> Asked<'a, bool>;
+}
