@@ -25,3 +25,7 @@ pub mod layer;
 pub mod credentials;
 
 pub mod challenge;
+
+pub mod client;
+
+pub mod transfer;

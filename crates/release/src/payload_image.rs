@@ -27,3 +27,25 @@ pub mod contents;
 pub mod assemble;
 
 pub mod image;
+
+pub mod input;
+
+pub mod layer_files;
+
+pub mod reader;
+
+pub mod builder;
+
+pub mod info;
+
+pub mod text;
+
+pub mod difference;
+
+pub mod extract;
+
+pub mod mirror;
+
+pub mod verify;
+
+pub mod sample;

@@ -155,7 +155,7 @@ fn the_worked_example_gives_the_documented_layer() {
 fn the_worked_example_gives_the_documented_list_of_images() {
     let made = assemble(example(), &release()).unwrap();
     let bytes = made.contents.references_bytes().unwrap();
-    let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let value: Value = serde_json::from_slice(&bytes).unwrap();
     let names: Vec<_> = made
         .contents
         .references
@@ -218,7 +218,7 @@ fn the_image_has_the_documented_configuration() {
         .to_layer()
         .unwrap();
     let built = image::build(Some(&base), &layer, "4.99.0-ci.7", CREATED.parse().unwrap()).unwrap();
-    let config: serde_json::Value = serde_json::from_slice(&built.config).unwrap();
+    let config: Value = serde_json::from_slice(&built.config).unwrap();
     assert_eq!(
         config,
         json!({

@@ -1,0 +1,66 @@
+//! Asks registries what tags stand for.
+
+use neap_kit::why;
+
+use super::{api::ImportMode, decide::TagImport, record::ImportFailure};
+use crate::oci::{
+    client::{Error, RegistryClient},
+    digest::Digest,
+    platform::{self, PlatformFilter},
+};
+
+/// What a tag stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The digest; its manifest was read and has it.
+    pub digest: Digest,
+    /// The requests that it took.
+    pub requests: u32,
+}
+
+/// Asks what the image stands for. If that is what is known already, nothing more is asked; otherwise the
+/// manifest is read, so that a digest is never recorded because a registry only named it.
+pub async fn import(client: &RegistryClient, wanted: &TagImport) -> Result<Imported, Error> {
+    let client = client.insecure(wanted.insecure);
+    let image = &wanted.image;
+    let found = client.find(image).await?;
+    let Some(found) = found else {
+        return Err(client.absent(image));
+    };
+    let known = wanted.known.as_deref() == Some(found.digest.as_ref());
+    let is_list = crate::oci::media_type::is_list(&found.media_type);
+    if known && (wanted.mode == ImportMode::PreserveOriginal || !is_list) {
+        return Ok(Imported {
+            digest: found.digest,
+            requests: 1,
+        });
+    }
+    let manifest = client.manifest(&image.at_digest(&found.digest)).await?;
+    if wanted.mode == ImportMode::PreserveOriginal || manifest.image().is_some() {
+        return Ok(Imported {
+            digest: manifest.digest,
+            requests: 2,
+        });
+    }
+    let one = client.image_of(image, &manifest, &PlatformFilter::Any).await;
+    let one = match one {
+        Err(Error::Platform { source: platform::Error::Several(_), .. }) => {
+            client.image_of(image, &manifest, &PlatformFilter::linux_amd64()).await?
+        }
+        result => result?,
+    };
+    Ok(Imported {
+        digest: one.digest,
+        requests: 3,
+    })
+}
+
+/// The failure as it is recorded.
+pub fn failure(error: &Error) -> ImportFailure {
+    ImportFailure {
+        reason: error.reason(),
+        message: why::chain(error),
+        retry_after: error.retry_after(),
+        transient: error.is_transient(),
+    }
+}

@@ -1,0 +1,96 @@
+//! The pull secrets of namespaces.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, api::ListParams};
+use neap_kit::clock::{Clock, Uptime};
+use parking_lot::Mutex;
+
+use crate::oci::{client::RegistryClient, credentials::Credentials};
+
+/// How long secrets are not read again. They are not watched: this process holds only those that it needs.
+const LIFETIME: Duration = Duration::from_mins(1);
+const DOCKER_CONFIG_JSON: &str = "kubernetes.io/dockerconfigjson";
+const DOCKER_CONFIG: &str = "kubernetes.io/dockercfg";
+/// Secrets of a namespace that are read.
+const MAX_SECRETS: u32 = 100;
+
+/// Clients with the credentials of the namespace for which they ask.
+#[derive(Debug)]
+pub struct PullSecrets {
+    base: RegistryClient,
+    clock: Clock,
+    by_namespace: Mutex<BTreeMap<String, Cached>>,
+}
+
+#[derive(Debug, Clone)]
+struct Cached {
+    credentials: Credentials,
+    client: RegistryClient,
+    read_at: Uptime,
+}
+
+impl PullSecrets {
+    /// Clients like `base`, whose own credentials are used where a namespace has none.
+    pub fn new(base: RegistryClient, clock: Clock) -> Self {
+        Self {
+            base,
+            clock,
+            by_namespace: Mutex::default(),
+        }
+    }
+
+    /// The client for images of streams in `namespace`. Tokens are kept while the secrets stay the same.
+    pub async fn client(&self, api: &Client, namespace: &str) -> Result<RegistryClient, kube::Error> {
+        let now = self.clock.uptime();
+        let cached = self.by_namespace.lock().get(namespace).cloned();
+        if let Some(cached) = cached.as_ref().filter(|it| now < it.read_at + LIFETIME) {
+            return Ok(cached.client.clone());
+        }
+        let credentials = read(api, namespace).await?;
+        let client = match cached {
+            Some(cached) if cached.credentials == credentials => cached.client,
+            _ if credentials.is_empty() => self.base.clone(),
+            _ => self.base.with_first_credentials(credentials.clone()),
+        };
+        let entry = Cached {
+            credentials,
+            client: client.clone(),
+            read_at: now,
+        };
+        self.by_namespace.lock().insert(namespace.to_owned(), entry);
+        Ok(client)
+    }
+}
+
+/// The pull secrets of a namespace, in the order of their names.
+async fn read(api: &Client, namespace: &str) -> Result<Credentials, kube::Error> {
+    let secrets: Api<Secret> = Api::namespaced(api.clone(), namespace);
+    let mut credentials = Credentials::none();
+    for kind in [DOCKER_CONFIG_JSON, DOCKER_CONFIG] {
+        let selected = ListParams::default().fields(&format!("type={kind}")).limit(MAX_SECRETS);
+        for secret in secrets.list(&selected).await? {
+            match parse(&secret) {
+                Some(Ok(found)) => credentials = credentials.then(found),
+                Some(Err(error)) => {
+                    let name = secret.metadata.name.as_deref().unwrap_or_default();
+                    tracing::warn!(namespace, name, %error, "a pull secret is not used");
+                }
+                None => {}
+            }
+        }
+    }
+    Ok(credentials)
+}
+
+/// The credentials of a pull secret; none if it is another kind of secret.
+pub fn parse(secret: &Secret) -> Option<Result<Credentials, crate::oci::credentials::Error>> {
+    let data = secret.data.as_ref()?;
+    let text = |key: &str| Some(String::from_utf8_lossy(&data.get(key)?.0).into_owned());
+    match secret.type_.as_deref()? {
+        DOCKER_CONFIG_JSON => text(".dockerconfigjson").map(|text| Credentials::parse(&text)),
+        DOCKER_CONFIG => text(".dockercfg").map(|text| Credentials::parse_old(&text)),
+        _ => None,
+    }
+}

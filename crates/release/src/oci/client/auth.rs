@@ -1,0 +1,208 @@
+//! Who may ask for what: passwords, and tokens for which passwords are exchanged.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use neap_kit::client::{RequestBuilder, percent_encoded};
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use super::{DEADLINE, Error, Host, RegistryClient, What};
+use crate::oci::{
+    challenge::Challenge,
+    credentials::Secret,
+    reference::{Endpoint, ImageRef},
+};
+
+/// The longest answer of a token service.
+const MAX_ANSWER: usize = 1 << 20;
+/// A token that says nothing lives this long, by the specification.
+const DEFAULT_LIFETIME: u64 = 60;
+/// A token is renewed before it ends.
+const MARGIN: Duration = Duration::from_secs(5);
+/// Tokens that are kept.
+const MAX_TOKENS: usize = 1000;
+
+/// What a request wants to do, as a registry's scopes say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    actions: &'static str,
+    /// A second repository to read from, for mounts.
+    also: Option<String>,
+}
+
+impl Access {
+    /// Reading.
+    pub fn pull() -> Self {
+        Self {
+            actions: "pull",
+            also: None,
+        }
+    }
+
+    /// Reading and writing.
+    pub fn push() -> Self {
+        Self {
+            actions: "pull,push",
+            also: None,
+        }
+    }
+
+    /// Writing, and reading another repository of the same registry.
+    pub fn mount(from: &str) -> Self {
+        Self {
+            actions: "pull,push",
+            also: Some(from.to_owned()),
+        }
+    }
+
+    /// Deleting.
+    pub fn delete() -> Self {
+        Self {
+            actions: "pull,push,delete",
+            also: None,
+        }
+    }
+
+    fn scopes(&self, repository: &str) -> Vec<String> {
+        let own = format!("repository:{repository}:{}", self.actions);
+        let also = self.also.iter().map(|it| format!("repository:{it}:pull"));
+        std::iter::once(own).chain(also).collect()
+    }
+}
+
+/// What a request carries.
+#[derive(Clone)]
+pub(super) enum Authorization {
+    None,
+    Basic { username: String, password: String },
+    Bearer(String),
+}
+
+impl Authorization {
+    pub(super) fn apply(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::None => request,
+            Self::Basic { username, password } => request.basic(username, password),
+            Self::Bearer(token) => request.bearer(token),
+        }
+    }
+}
+
+/// Tokens by host and scopes, with the uptime at which they end.
+#[derive(Default)]
+pub(super) struct TokenCache(Mutex<BTreeMap<(String, Vec<String>), (String, Duration)>>);
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    #[serde(default)]
+    token: Option<String>,
+    #[serde(default)]
+    access_token: Option<String>,
+    #[serde(default)]
+    expires_in: Option<u64>,
+}
+
+impl RegistryClient {
+    /// The authorization for `access`. With `renew`, not one that is remembered: the registry refused it.
+    pub(super) async fn authorization(
+        &self,
+        image: &ImageRef,
+        endpoint: &Endpoint,
+        host: &Host,
+        challenge: &Challenge,
+        access: &Access,
+        renew: bool,
+    ) -> Result<Authorization, Error> {
+        let registry = if image.registry().is_empty() { "docker.io" } else { image.registry() };
+        let secret = self.credentials.find(registry, image.repository());
+        let (realm, service, scope) = match challenge {
+            Challenge::Basic => {
+                return Ok(match secret {
+                    Some(Secret::Basic { username, password }) => Authorization::Basic {
+                        username: username.clone(),
+                        password: password.clone(),
+                    },
+                    Some(Secret::RegistryToken(token) | Secret::IdentityToken(token)) => {
+                        Authorization::Bearer(token.clone())
+                    }
+                    None => Authorization::None,
+                });
+            }
+            Challenge::Bearer { realm, service, scope } => (realm, service.as_deref(), scope.as_deref()),
+        };
+        if let Some(Secret::RegistryToken(token)) = secret {
+            return Ok(Authorization::Bearer(token.clone()));
+        }
+        if host.scheme == "https" && !realm.starts_with("https://") && !self.options.insecure {
+            let reason = format!("it wants credentials sent to {realm:?}, which is not encrypted");
+            return Err(Error::protocol(image, What::Token, reason));
+        }
+        let mut scopes = access.scopes(&endpoint.repository);
+        if renew && let Some(scope) = scope {
+            // The registry knows best what it asks for; what this client needs beyond that stays.
+            let asked = scope.split(' ').filter(|it| !it.is_empty()).map(str::to_owned);
+            scopes.extend(asked);
+            scopes.sort();
+            scopes.dedup();
+        }
+        let key = (endpoint.host.clone(), scopes.clone());
+        let now = self.clock().uptime();
+        if !renew {
+            let known = self.shared.tokens.0.lock().get(&key).cloned();
+            if let Some((token, _)) = known.filter(|(_, ends)| now < *ends) {
+                return Ok(Authorization::Bearer(token));
+            }
+        }
+        let answer = self.token(image, realm, service, &scopes, secret).await?;
+        let lifetime = Duration::from_secs(answer.expires_in.unwrap_or(DEFAULT_LIFETIME).clamp(1, 86_400));
+        let token = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
+        let Some(token) = token else {
+            return Err(Error::protocol(image, What::Token, "its answer has no token"));
+        };
+        let mut tokens = self.shared.tokens.0.lock();
+        if tokens.len() >= MAX_TOKENS {
+            tokens.clear();
+        }
+        tokens.insert(key, (token.clone(), now + lifetime.saturating_sub(MARGIN)));
+        Ok(Authorization::Bearer(token))
+    }
+
+    async fn token(
+        &self,
+        image: &ImageRef,
+        realm: &str,
+        service: Option<&str>,
+        scopes: &[String],
+        secret: Option<&Secret>,
+    ) -> Result<TokenAnswer, Error> {
+        let request = match secret {
+            Some(Secret::IdentityToken(token)) => {
+                let scope = scopes.join(" ");
+                let fields = [
+                    ("grant_type", "refresh_token"),
+                    ("refresh_token", token),
+                    ("service", service.unwrap_or_default()),
+                    ("scope", &scope),
+                    ("client_id", "neaptide"),
+                ];
+                // Exchanging a refresh token twice gives two tokens, which harms no one.
+                self.http.post(realm).form(&fields).idempotent(true)
+            }
+            _ => {
+                let mut query: Vec<_> = scopes.iter().map(|scope| format!("scope={}", percent_encoded(scope))).collect();
+                query.extend(service.map(|service| format!("service={}", percent_encoded(service))));
+                let separator = if realm.contains('?') { '&' } else { '?' };
+                let request = self.http.get(format!("{realm}{separator}{}", query.join("&")));
+                match secret {
+                    Some(Secret::Basic { username, password }) => request.basic(username, password),
+                    _ => request,
+                }
+            }
+        };
+        let request = request.deadline(DEADLINE).insecure(self.options.insecure);
+        let answer = request.fetch(MAX_ANSWER).await.map_err(|error| Error::call(image, What::Token, error))?;
+        let helper = self.credentials.helper(image.registry()).map(str::to_owned);
+        let answer = answer.success().map_err(|error| Error::answered(image, What::Token, error, helper))?;
+        answer.json().map_err(|error| Error::call(image, What::Token, error))
+    }
+}
