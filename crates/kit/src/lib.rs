@@ -40,6 +40,8 @@ pub mod watch;
 
 pub mod event;
 
+pub mod definitions;
+
 pub mod status;
 
 pub mod controller;
@@ -52,7 +54,13 @@ pub mod http;
 
 pub mod builder;
 
+pub mod reload;
+
 pub mod audit;
+
+pub mod assembly;
+
+pub mod lazy;
 
 pub mod operation;
 

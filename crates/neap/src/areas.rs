@@ -6,8 +6,10 @@
 
 #[macro_use]
 mod list;
+mod definitions;
 mod host;
 mod idle;
+pub(crate) mod role;
 
 use std::io::Write;
 

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use neap_idle::{
-    operator::OperatorOptions,
-    process::{self, Identity, ProcessClient},
-    resolver::ResolverOptions,
+use neap_idle::{operator::OperatorOptions, process, resolver::ResolverOptions};
+use neap_kit::{
+    assembly::{Identity, ProcessClients},
+    process::Process,
 };
-use neap_kit::process::Process;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -77,16 +76,11 @@ impl Processes {
         variables.extend(placed(&operator, accounts[0]));
         let variable = |name: &str| variables.get(name).cloned();
         let options = OperatorOptions::read(words, &variable).unwrap();
-        let (operators, elect) = (client(accounts[0]).await, accounts[0].client().await);
-        let identity = Identity {
-            name: "one".to_owned(),
-            seed: 1,
-        };
+        let operators = clients(accounts[0]).await;
         tasks.spawn(process::operator(
             operators,
-            elect,
             options,
-            identity,
+            identity("one", 1),
             stop.clone(),
         ));
         let (mut variables, _) = started(cluster, namespace, names[1]).await;
@@ -97,8 +91,13 @@ impl Processes {
         );
         variables.insert("ELASTI_DRAIN_SECONDS".to_owned(), "1".to_owned());
         let options = ResolverOptions::read(&|name| variables.get(name).cloned()).unwrap();
-        let resolvers = client(accounts[1]).await;
-        tasks.spawn(process::resolver(resolvers, options, stop.clone()));
+        let resolvers = clients(accounts[1]).await;
+        tasks.spawn(process::resolver(
+            resolvers,
+            options,
+            identity("two", 2),
+            stop.clone(),
+        ));
         Self {
             operator,
             resolver,
@@ -116,10 +115,18 @@ impl Processes {
     }
 }
 
-async fn client(account: &Account) -> ProcessClient {
-    ProcessClient {
+async fn clients(account: &Account) -> ProcessClients {
+    ProcessClients {
         client: account.client().await,
+        election: account.client().await,
         process: Process::default(),
+    }
+}
+
+fn identity(name: &str, seed: u64) -> Identity {
+    Identity {
+        name: name.to_owned(),
+        seed,
     }
 }
 

@@ -148,18 +148,32 @@ async fn copied(api: &Api<ConfigMap>, clock: Clock, previous: Option<String>) ->
     clock.within(TEST_TIMEOUT, copy).await.expect("a copy")
 }
 
+/// The maps of which one was written.
+fn selected_maps() -> Selection {
+    Selection {
+        labels: Some("kept=yes".to_owned()),
+        fields: None,
+    }
+}
+
 /// Runs a controller that writes once for its key and is then enqueued again. Returns the number of
 /// reconciles shortly after, the number after the timeout for own writes, and the metric of timeouts.
-async fn reconciles(watches_keep_running: bool) -> (usize, usize, String) {
+async fn reconciles(
+    watches_keep_running: bool,
+    selection: Selection,
+    label: &str,
+) -> (usize, usize, String) {
     let server = Server::open().await;
     let clock = Clock::system();
     let (watches, watching) = Watches::new(clock);
     let context = context(&server, watches.clone(), clock);
     let api = Api::default_namespaced(context.client.clone());
-    let maps: Cache<ConfigMap> = watches.cache(api, Selection::default()).unwrap();
+    let maps: Cache<ConfigMap> = watches.cache(api, selection).unwrap();
     let controller = context.controller::<Key>(ControllerOptions::new("twice"));
     let (enqueuer, writer) = (controller.enqueuer(), context.writer("twice"));
-    let (made, key) = (map(&server, "made"), Key::new("", "key"));
+    let (mut made, key) = (map(&server, "made"), Key::new("", "key"));
+    made.labels_mut()
+        .insert("kept".to_owned(), label.to_owned());
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let reconcile = move |_| {
@@ -203,9 +217,85 @@ async fn reconciles(watches_keep_running: bool) -> (usize, usize, String) {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_reconciled_again_once_the_watch_shows_what_was_written_for_it() {
-    assert_eq!(reconciles(true).await, (2, 2, String::new()));
+    let all = Selection::default();
+    assert_eq!(
+        reconciles(true, all.clone(), "yes").await,
+        (2, 2, String::new())
+    );
     let late = r#"neaptide_late_echoes_total{controller="twice"} 1"#;
-    assert_eq!(reconciles(false).await, (1, 2, late.to_owned()));
+    assert_eq!(reconciles(false, all, "yes").await, (1, 2, late.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_a_selected_object_is_awaited_and_one_that_no_watch_shows_is_not() {
+    let late = r#"neaptide_late_echoes_total{controller="twice"} 1"#;
+    assert_eq!(
+        reconciles(true, selected_maps(), "yes").await,
+        (2, 2, String::new())
+    );
+    assert_eq!(
+        reconciles(false, selected_maps(), "yes").await,
+        (1, 2, late.to_owned()),
+        "the watch would show it"
+    );
+    assert_eq!(
+        reconciles(false, selected_maps(), "no").await,
+        (2, 2, String::new()),
+        "the watch never shows it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_leaves_the_selection_is_awaited_until_the_watch_drops_it() {
+    let server = Server::open().await;
+    let clock = Clock::system();
+    let (watches, watching) = Watches::new(clock);
+    let context = context(&server, watches.clone(), clock);
+    let api = Api::default_namespaced(context.client.clone());
+    let maps: Cache<ConfigMap> = watches.cache(api.clone(), selected_maps()).unwrap();
+    let mut kept = map(&server, "kept");
+    kept.labels_mut()
+        .insert("kept".to_owned(), "yes".to_owned());
+    api.create(&PostParams::default(), &kept).await.unwrap();
+    let controller = context.controller::<Key>(ControllerOptions::new("releaser"));
+    let (enqueuer, writer) = (controller.enqueuer(), context.writer("releaser"));
+    let seen = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let (entries, cache) = (seen.clone(), maps.clone());
+    let again = enqueuer.clone();
+    let reconcile = move |key: Key| {
+        let (entries, cache, writer) = (entries.clone(), cache.clone(), writer.clone());
+        let again = again.clone();
+        async move {
+            let found = cache.get(&key);
+            entries.lock().push(found.is_some());
+            if let Some(found) = found {
+                let mut released = ConfigMap::clone(&found);
+                released.labels_mut().clear();
+                writer.replace(&released).await?;
+                again.enqueue(key);
+            }
+            Ok::<_, Error>(Outcome::Done)
+        }
+    };
+    let stop = CancellationToken::new();
+    let script = async {
+        maps.synced().await;
+        enqueuer.enqueue(Key::of(&kept));
+        clock.sleep(Duration::from_secs(5)).await;
+        stop.cancel();
+    };
+    tokio::join!(
+        script,
+        watching.run(stop.clone()),
+        controller.run(reconcile, stop.clone()),
+    );
+    assert_eq!(
+        *seen.lock(),
+        [true, false],
+        "the second reconcile sees the first"
+    );
+    let late = watches.process().metrics();
+    assert!(!late.contains("late_echoes_total{"), "{late}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,13 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use neap_kit::{
     area::Area,
     context::Context,
-    manager::{Component, Health},
+    lazy::{self, FirstUse},
+    manager::{Component, ComponentStarter, Health},
 };
 use neap_world::node::address::Block;
 
+use super::definitions;
 use crate::{
     exit::{Exit, Failure},
     up::private,
@@ -33,6 +36,8 @@ pub(crate) struct HostEnvironment<'a> {
     pub(crate) folder: &'a Path,
     /// The URL of the API server.
     pub(crate) api_url: &'a str,
+    /// Starts components while the others run.
+    pub(crate) starter: &'a ComponentStarter,
 }
 
 /// What areas have added to `neap up`.
@@ -48,8 +53,10 @@ pub(crate) struct HostedParts {
 #[derive(Debug)]
 pub(crate) struct Host<'a> {
     environment: HostEnvironment<'a>,
-    area: &'static str,
+    area: Area,
     addresses: u32,
+    /// Built when `neap up` runs already: the start does not wait for them.
+    definitions: Vec<fn() -> Vec<CustomResourceDefinition>>,
     parts: HostedParts,
 }
 
@@ -57,19 +64,24 @@ impl<'a> Host<'a> {
     pub(crate) fn new(environment: HostEnvironment<'a>) -> Self {
         Self {
             environment,
-            area: "",
+            area: Area::new("", ""),
             addresses: 0,
+            definitions: Vec::new(),
             parts: HostedParts::default(),
         }
     }
 
     /// What follows is about this area.
     pub(super) fn enter(&mut self, area: &Area) {
-        self.area = area.name;
+        self.area = *area;
     }
 
     /// What the areas have added.
-    pub(crate) fn into_parts(self) -> HostedParts {
+    pub(crate) fn into_parts(mut self) -> HostedParts {
+        if !self.definitions.is_empty() {
+            let component = definitions::component(self.environment.context, self.definitions);
+            self.parts.components.push(component);
+        }
         self.parts
     }
 
@@ -91,7 +103,7 @@ impl<'a> Host<'a> {
 
     /// A folder that only this user may read and only this area uses. It stays if `neap up` has a data folder.
     pub(crate) fn folder(&self) -> Result<PathBuf, Failure> {
-        let folder = self.environment.folder.join(self.area);
+        let folder = self.environment.folder.join(self.area.name);
         private::create_folder(&folder).map_err(|error| {
             Failure::new(
                 "NT-UP-0019",
@@ -123,6 +135,30 @@ impl<'a> Host<'a> {
     /// Adds what runs until the end. Names of components start with that of the area.
     pub(crate) fn add(&mut self, components: impl IntoIterator<Item = Component>) {
         self.parts.components.extend(components);
+    }
+
+    /// Installs the definitions of the area, and starts the components that `start` returns when the area is
+    /// first used: with the first object of one of its kinds, also of an earlier run, or when the returned
+    /// handle is marked. What `start` needs of the host is taken before and moved into it.
+    #[expect(
+        dead_code,
+        reason = "for areas that are not needed at every start; idle is"
+    )]
+    pub(crate) fn when_used(
+        &mut self,
+        start: impl FnOnce() -> Result<Vec<Component>, Failure> + Send + 'static,
+    ) -> FirstUse {
+        let first_use = FirstUse::default();
+        let HostEnvironment {
+            context, starter, ..
+        } = self.environment;
+        let access = (context.client.clone(), context.clock);
+        let used = (self.area.definitions, first_use.clone());
+        let start = || start().map_err(|failure| failure.to_string());
+        let component = lazy::component(self.area.name, access, starter.clone(), used, start);
+        self.definitions.push(self.area.definitions);
+        self.add([component]);
+        first_use
     }
 
     /// Adds a line to the start-up transcript: a title in one word, and a text such as a URL.

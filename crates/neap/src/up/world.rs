@@ -134,12 +134,14 @@ impl World {
             manager.add(component);
         }
         let (health, api_url) = (manager.health(), address.url());
+        let starter = manager.starter();
         let mut host = Host::new(HostEnvironment {
             context: &context,
             health: &health,
             block,
             folder,
             api_url: &api_url,
+            starter: &starter,
         });
         areas::host(&mut host, options.areas)?;
         let hosted = host.into_parts();

@@ -49,8 +49,8 @@ async fn the_debug_state_shows_components_watches_queues_and_leadership() {
     assert_eq!(
         state["watches"],
         json!([{
-            "address": "/api/v1/configmaps", "labels": null, "fields": null,
-            "synced": false, "objects": 0, "undecodable": [],
+            "cluster": "", "address": "/api/v1/configmaps", "labels": null, "fields": null,
+            "synced": false, "unserved": false, "objects": 0, "undecodable": [],
         }])
     );
     let none = json!({"count": 0, "keys": []});

@@ -11,7 +11,7 @@ use std::{
 use http::{Request, Response, header::ACCEPT};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client,
+    Api, Client, CustomResourceExt,
     api::{DeleteParams, PostParams},
     client::Body,
 };
@@ -23,6 +23,7 @@ use tower::util::MapRequest;
 use super::*;
 use crate::{
     clock::Clock,
+    operation::Operation,
     server::{Server, transport_of},
 };
 
@@ -249,4 +250,126 @@ async fn a_write_that_is_never_shown_times_out() {
             waited: limit
         }
     );
+}
+
+/// Drops the data of a ConfigMap.
+const WITHOUT_DATA: Trim<ConfigMap> = Trim {
+    name: "without-data",
+    keep: |map| map.data = None,
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_trimmed_cache_keeps_what_its_trim_leaves_and_shares_with_equal_ones_only() {
+    let bench = WatchBench::new().await;
+    let object = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}});
+    let object = serde_json::from_value(object).unwrap();
+    let made = bench.maps.create(&PostParams::default(), &object).await;
+    made.unwrap();
+    let trimmed = || {
+        let api = Api::default_namespaced(bench.server.client.clone());
+        let selection = Selection::default();
+        bench
+            .watches
+            .trimmed_cache(api, selection, WITHOUT_DATA)
+            .unwrap()
+    };
+    let (whole, one, two) = (bench.cache(), trimmed(), trimmed());
+    for cache in [&whole, &one, &two] {
+        cache.synced().await;
+    }
+    let key = bench.key("a");
+    let (full, cut) = (whole.get(&key).unwrap(), one.get(&key).unwrap());
+    assert!(full.data.is_some() && cut.data.is_none());
+    assert_eq!(cut.metadata.labels, full.metadata.labels);
+    assert!(Arc::ptr_eq(&cut, &two.get(&key).unwrap()), "one cache");
+    assert_eq!(bench.watches.states().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_ends_a_while_after_its_last_reader_and_not_before() {
+    let bench = WatchBench::new().await;
+    if bench.server.by_clock(1, 0) == 0 {
+        // It takes minutes, which pass quickly under a paused clock only.
+        return;
+    }
+    let clock = Clock::system();
+    bench.create("a").await;
+    let (read, also) = (bench.cache(), bench.cache());
+    read.synced().await;
+    drop(read);
+    clock.sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.watches.states().len(), 1, "it has another reader");
+    drop(also);
+    clock.sleep(Duration::from_secs(30)).await;
+    let again = bench.cache();
+    assert!(again.is_synced(), "it was asked for again in time");
+    clock.sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.watches.states().len(), 1);
+    let needed = Arc::new(());
+    let receiver = Arc::downgrade(&needed);
+    again.subscribe_while(move || receiver.strong_count() > 0, |_| {});
+    drop(again);
+    clock.sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.watches.states().len(), 1, "it has a subscriber");
+    drop((needed, bench.cache()));
+    clock.sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.watches.states(), []);
+    let new = bench.cache();
+    new.synced().await;
+    assert!(new.get(&bench.key("a")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_have_caches_of_their_own() {
+    let (one, other) = (WatchBench::new().await, Server::open().await);
+    if one.server.by_clock(1, 0) == 0 {
+        // The other cluster has to be another server.
+        return;
+    }
+    one.create("here").await;
+    let away = one.watches.in_cluster("away");
+    let api: Api<ConfigMap> = Api::default_namespaced(other.client.clone());
+    let far = away.cache(api, Selection::default()).unwrap();
+    let near = one.cache();
+    assert!(
+        one.watches
+            .unsynced()
+            .contains(&"/api/v1/namespaces/default/configmaps in away".to_owned())
+    );
+    far.synced().await;
+    near.synced().await;
+    let key = one.key("here");
+    assert!(near.get(&key).is_some() && far.get(&key).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_waited_for_and_named() {
+    let bench = WatchBench::new().await;
+    let clock = Clock::system();
+    if bench.server.by_clock(1, 0) == 0 {
+        // Another test on a shared server may have installed it.
+        return;
+    }
+    let api: Api<Operation> = Api::default_namespaced(bench.server.client.clone());
+    let operations = bench.watches.cache(api, Selection::default()).unwrap();
+    let address = "/apis/neaptide.dev/v1alpha1/namespaces/default/operations".to_owned();
+    assert_eq!(
+        bench.watches.unsynced(),
+        [address.clone()],
+        "nothing is known yet"
+    );
+    clock.sleep(Duration::from_secs(30)).await;
+    assert_eq!(
+        bench.watches.unsynced(),
+        [""; 0],
+        "it keeps no process from being ready"
+    );
+    assert_eq!(bench.watches.unserved(), [address]);
+    assert!(!operations.is_synced());
+    bench.server.install(&Operation::crd()).await;
+    let synced = clock
+        .within(Duration::from_secs(10), operations.synced())
+        .await;
+    synced.expect("the watch begins soon after the installation");
+    assert_eq!(bench.watches.unserved(), [""; 0]);
 }

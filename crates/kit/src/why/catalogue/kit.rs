@@ -210,4 +210,13 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         retry: Retry::Never,
         http: 500,
     },
+    CatalogueEntry {
+        code: Code("NT-KIT-041"),
+        title: "an address of the process is in use",
+        cause: "Another process listens on the address that is to serve health and metrics, or the machine has no such address.",
+        remedy: "Choose another address with --listen, or stop the other process.",
+        class: Class::UserFixable,
+        retry: Retry::WithBackoff,
+        http: 409,
+    },
 ];

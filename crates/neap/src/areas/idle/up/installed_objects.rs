@@ -3,19 +3,17 @@
 
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
-use k8s_openapi::{
-    api::{
-        authentication::v1::TokenRequest,
-        core::v1::{Namespace, Service, ServiceAccount},
-        discovery::v1::EndpointSlice,
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use k8s_openapi::api::{
+    authentication::v1::TokenRequest,
+    core::v1::{Namespace, Service, ServiceAccount},
+    discovery::v1::EndpointSlice,
 };
 use kube::{CustomResourceExt, Resource};
 use neap_idle::api::ElastiService;
 use neap_kit::{
     apply::{self, Object, Writer},
     context::Context,
+    definitions,
     key::Key,
     manager::Component,
     why::chain,
@@ -110,7 +108,7 @@ impl InstalledObjects {
         state: &mut ObjectState,
     ) -> Result<(), Error> {
         if renew || !state.defined {
-            define(writer, state.defined).await?;
+            definitions::install(writer, ElastiService::crd(), state.defined).await?;
             state.defined = true;
         }
         let namespace = json!({"metadata": {"name": NAMESPACE}});
@@ -171,23 +169,6 @@ impl InstalledObjects {
     }
 }
 
-/// Creates or updates the definition. One that `existed` and was deleted is not created again.
-async fn define(writer: &Writer, existed: bool) -> Result<(), Error> {
-    let mut wanted = ElastiService::crd();
-    let key = Key::of(&wanted);
-    match writer.find::<CustomResourceDefinition>(&key).await? {
-        Some(found) if found.spec.versions != wanted.spec.versions => {
-            wanted.metadata = found.metadata;
-            writer.replace(&wanted).await?;
-        }
-        None if !existed => {
-            writer.create(&wanted).await?;
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 /// A Service without a selector: the resolver is not a pod.
 fn service() -> Value {
     let port = |name: &str, port: u16| json!({"name": name, "port": port, "targetPort": port});
@@ -215,6 +196,7 @@ async fn ensure<K: Object + DeserializeOwned>(writer: &Writer, wanted: &Value) -
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::{Api, Client, api::DeleteParams};
     use neap_kit::{clock::Clock, lease::Leadership};
     use neap_pocket::{Options, Pocket, environment::Environment};

@@ -1,0 +1,196 @@
+//! Calls the provider.
+
+use std::{fs, time::Duration};
+
+use http::{Method, Request};
+use http_body_util::{BodyExt, Limited};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, Config, client::Body};
+use neap_kit::{clock::Clock, http::RequestId};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde_json::Value;
+
+use super::ProviderArgs;
+use crate::{
+    areas::fleet::up::PUBLISHED,
+    exit::{Exit, Failure},
+    inspect::cluster::Cluster,
+};
+
+/// The version that commands speak.
+pub(super) const API: &str = "2025-07-25";
+/// The largest answer that is read.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// How often the status of an operation is read.
+const POLL: Duration = Duration::from_millis(500);
+
+/// The provider, as commands call it.
+pub(crate) struct Provider {
+    client: Client,
+    url: String,
+    pub(crate) subscription: String,
+    pub(crate) location: String,
+    pub(crate) group: String,
+    pub(crate) clock: Clock,
+}
+
+/// An answer of the provider.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) operation: Option<String>,
+    pub(crate) body: Value,
+}
+
+fn unreachable(why: &str) -> Failure {
+    let what = "cannot reach the provider of clusters";
+    Failure::new("NT-FLEET-0011", Exit::Unreachable, what, why)
+        .remedy("start neap up and pass its kubeconfig, or name a provider with --server and --ca")
+}
+
+impl Provider {
+    /// The provider that the flags name, or that of the cluster of the kubeconfig.
+    pub(crate) async fn connect(args: &ProviderArgs) -> Result<Self, Failure> {
+        let (url, authority, subscription, location) = match (&args.server, &args.ca) {
+            (Some(server), Some(ca)) => {
+                let text = fs::read_to_string(ca);
+                let text = text.map_err(|error| unreachable(&format!("{}: {error}", ca.display())))?;
+                (server.clone(), text, None, "local".to_owned())
+            }
+            _ => published(args).await?,
+        };
+        let uri = url.parse().map_err(|_| unreachable("its URL is invalid"))?;
+        let mut config = Config::new(uri);
+        let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authority.as_bytes()).collect();
+        let roots = roots.map_err(|_| unreachable("its certificate authority is invalid"))?;
+        config.root_cert = Some(roots.into_iter().map(|it| it.to_vec()).collect());
+        let client = Client::try_from(config).map_err(|error| unreachable(&error.to_string()))?;
+        let chosen = args.subscription.clone().or(subscription);
+        Ok(Self {
+            client,
+            url: url.trim_end_matches('/').to_owned(),
+            subscription: chosen.unwrap_or_default(),
+            location,
+            group: args.resource_group.clone(),
+            clock: Clock::system(),
+        })
+    }
+
+    /// The path of a cluster, or of all.
+    pub(crate) fn path(&self, rest: &str) -> String {
+        let Self {
+            subscription,
+            group,
+            ..
+        } = self;
+        format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.RedHatOpenShift/openShiftClusters{rest}?api-version={API}")
+    }
+
+    /// Sends a request. Every answer that is no error of the provider is returned.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Failure> {
+        let path = path.strip_prefix(&self.url).unwrap_or(path);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            // A request that is sent again is the same operation.
+            .header("x-ms-client-request-id", RequestId::random().0)
+            .header("referer", format!("{}{path}", self.url));
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let request = request.body(Body::from(text.into_bytes()));
+        let request = request.map_err(|error| unreachable(&error.to_string()))?;
+        let response = self.client.send(request).await;
+        let response = response.map_err(|error| unreachable(&neap_kit::why::chain(&error)))?;
+        let status = response.status().as_u16();
+        let header = response.headers().get("azure-asyncoperation");
+        let operation = header.and_then(|it| it.to_str().ok()).map(str::to_owned);
+        #[expect(clippy::disallowed_methods, reason = "it is limited in the same line")]
+        let bytes = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+        let bytes = bytes.map_err(|error| unreachable(&error.to_string()))?.to_bytes();
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if status >= 400 {
+            return Err(refused(status, &body));
+        }
+        Ok(Answer {
+            status,
+            operation,
+            body,
+        })
+    }
+
+    /// Waits for the end of an operation. Calls `progress` with every status.
+    pub(crate) async fn wait(
+        &self,
+        operation: &str,
+        timeout: Duration,
+        mut progress: impl FnMut(&Value) -> Result<(), Failure>,
+    ) -> Result<Value, Failure> {
+        let started = self.clock.uptime();
+        loop {
+            let status = self.call(Method::GET, operation, None).await?.body;
+            progress(&status)?;
+            match status["status"].as_str().unwrap_or_default() {
+                "Succeeded" => return Ok(status),
+                "Failed" | "Canceled" => return Err(ended(&status)),
+                _ => {}
+            }
+            if self.clock.uptime().saturating_sub(started) > timeout {
+                let why = "the operation continues; follow it with neap operations watch";
+                let what = "the operation did not end in time";
+                return Err(Failure::new("NT-FLEET-0010", Exit::TimedOut, what, why));
+            }
+            self.clock.sleep(POLL).await;
+        }
+    }
+}
+
+async fn published(
+    args: &ProviderArgs,
+) -> Result<(String, String, Option<String>, String), Failure> {
+    let cluster = Cluster::connect(&args.cluster, None).await?;
+    let (namespace, name) = PUBLISHED;
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
+    let map = maps.get_opt(name).await;
+    let map = map.map_err(|error| cluster.failed("the address of the provider", &error))?;
+    let data = map.and_then(|map| map.data);
+    let mut data = data.ok_or_else(|| unreachable("the cluster of the kubeconfig runs none"))?;
+    let mut take = |name: &str| data.remove(name).unwrap_or_default();
+    Ok((
+        take("url"),
+        take("ca.crt"),
+        Some(take("subscription")),
+        take("location"),
+    ))
+}
+
+fn refused(status: u16, body: &Value) -> Failure {
+    let error = &body["error"];
+    let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
+    let exit = match status {
+        403 => Exit::NotAllowed,
+        404 => Exit::NotFound,
+        400..=499 => Exit::Refused,
+        _ => Exit::Failed,
+    };
+    let target = text("target");
+    let target = if target.is_empty() { String::new() } else { format!(" ({target})") };
+    let details = error["details"].as_array().into_iter().flatten();
+    let details: Vec<_> = details.filter_map(|it| it["message"].as_str()).collect();
+    let what = format!("the provider answered {status} {}", text("code"));
+    let why = format!("{}{target}", text("message"));
+    Failure::new("NT-FLEET-0010", exit, &what, &why).remedy(details.join(" "))
+}
+
+fn ended(status: &Value) -> Failure {
+    let error = &status["error"];
+    let text = |name: &str| error[name].as_str().unwrap_or_default();
+    let id = status["name"].as_str().unwrap_or_default();
+    let what = format!("the operation ended {}", status["status"].as_str().unwrap_or_default());
+    let why = format!("{}: {}", text("code"), text("message"));
+    Failure::new("NT-FLEET-0010", Exit::Failed, &what, &why)
+        .remedy(format!("see its steps: neap operations show {id}"))
+}

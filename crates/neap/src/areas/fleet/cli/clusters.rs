@@ -1,0 +1,194 @@
+//! Commands about clusters.
+
+use std::{fs, io::Write};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{CreateOptions, CredentialsOptions, DeleteOptions, ListOptions, NameOptions, client::Provider};
+use crate::{
+    cli::Output,
+    exit::{Exit, Failure},
+    inspect::{print, table::table},
+    symbols::Symbols,
+};
+
+pub(super) fn read(file: &std::path::Path) -> Result<Value, Failure> {
+    let failed = |why: String| {
+        let what = format!("cannot use {}", file.display());
+        Failure::new("NT-FLEET-0012", Exit::Refused, &what, &why)
+            .remedy("correct the file; examples/fleet has one")
+    };
+    let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
+}
+
+/// A small cluster.
+fn small(provider: &Provider, name: &str) -> Value {
+    let subscription = &provider.subscription;
+    let subnet = |name: &str| {
+        format!("/subscriptions/{subscription}/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/fleet/subnets/{name}")
+    };
+    let id = neap_kit::http::RequestId::random().0;
+    json!({
+        "location": provider.location,
+        "properties": {
+            "clusterProfile": {
+                "domain": name.to_lowercase(),
+                "resourceGroupId": format!("/subscriptions/{subscription}/resourceGroups/aro-{name}"),
+            },
+            "servicePrincipalProfile": {"clientId": id, "clientSecret": id},
+            "networkProfile": {"podCidr": "10.128.0.0/14", "serviceCidr": "172.30.0.0/16"},
+            "masterProfile": {"vmSize": "Standard_D8s_v3", "subnetId": subnet("master")},
+            "workerProfiles": [{
+                "name": "worker",
+                "vmSize": "Standard_D4s_v3",
+                "diskSizeGB": 128,
+                "subnetId": subnet("worker"),
+                "count": 3,
+            }],
+            "apiserverProfile": {"visibility": "Public"},
+            "ingressProfiles": [{"name": "default", "visibility": "Public"}],
+        },
+    })
+}
+
+pub(super) async fn create(
+    options: &CreateOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let provider = Provider::connect(&options.provider).await?;
+    let name = &options.name;
+    let mut body = match &options.file {
+        Some(file) => read(file)?,
+        None => small(&provider, name),
+    };
+    if let Some(version) = &options.version {
+        body["properties"]["clusterProfile"]["version"] = version.clone().into();
+    }
+    let mut path = provider.path(&format!("/{name}"));
+    if options.dry_run {
+        path.push_str("&dryRun=true");
+        let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
+        return print::text(out, &format!("{:#}", answer.body));
+    }
+    let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
+    let verb = if answer.status == 201 { "created" } else { "updated" };
+    let operation = answer.operation.unwrap_or_default();
+    if options.no_wait || operation.is_empty() {
+        let text = format!("{} the cluster {name} is being {verb}", symbols.done);
+        return print::text(out, &text);
+    }
+    follow(&provider, &operation, options.timeout, out).await?;
+    let text = format!(
+        "{} the cluster {name} was {verb}\n  neap fleet credentials {name} --kubeconfig-of-admin > {name}.kubeconfig\n  kubectl --kubeconfig {name}.kubeconfig get nodes",
+        symbols.done
+    );
+    print::text(out, &text)
+}
+
+/// Prints each step when it begins.
+async fn follow(
+    provider: &Provider,
+    operation: &str,
+    timeout: std::time::Duration,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut last = String::new();
+    let progress = |status: &Value| {
+        let progress = &status["properties"];
+        let step = progress["step"].as_str().unwrap_or_default();
+        if !step.is_empty() && step != last {
+            step.clone_into(&mut last);
+            let (done, total) = (&progress["stepsDone"], &progress["stepsTotal"]);
+            print::text(out, &format!("  {done}/{total} {step}"))?;
+        }
+        Ok(())
+    };
+    provider.wait(operation, timeout, progress).await.map(drop)
+}
+
+pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let provider = Provider::connect(&options.provider).await?;
+    let mut clusters = Vec::new();
+    let path = format!(
+        "/subscriptions/{}/providers/Microsoft.RedHatOpenShift/openShiftClusters?api-version={}",
+        provider.subscription,
+        super::client::API
+    );
+    let mut next = Some(path);
+    while let Some(path) = next {
+        let page = provider.call(Method::GET, &path, None).await?.body;
+        clusters.extend(page["value"].as_array().cloned().unwrap_or_default());
+        next = page["nextLink"].as_str().map(str::to_owned);
+    }
+    if options.output == Output::Json {
+        return print::json(out, "ClusterList", &json!({"items": clusters}));
+    }
+    if clusters.is_empty() {
+        return print::text(out, "There is no cluster. Create one: neap fleet create NAME");
+    }
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let rows: Vec<_> = clusters
+        .iter()
+        .map(|cluster| {
+            let properties = &cluster["properties"];
+            vec![
+                text(&cluster["name"]),
+                text(&properties["provisioningState"]),
+                text(&properties["clusterProfile"]["version"]),
+                text(&cluster["location"]),
+                text(&properties["apiserverProfile"]["url"]),
+            ]
+        })
+        .collect();
+    let heads = ["NAME", "STATE", "VERSION", "LOCATION", "API"];
+    print::text(out, &table(&heads, &rows))
+}
+
+pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let provider = Provider::connect(&options.provider).await?;
+    let path = provider.path(&format!("/{}", options.name));
+    let answer = provider.call(Method::GET, &path, None).await?;
+    print::text(out, &format!("{:#}", answer.body))
+}
+
+pub(super) async fn delete(
+    options: &DeleteOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let provider = Provider::connect(&options.provider).await?;
+    let name = &options.name;
+    let path = provider.path(&format!("/{name}"));
+    let answer = provider.call(Method::DELETE, &path, None).await?;
+    let Some(operation) = answer.operation else {
+        return print::text(out, &format!("There is no cluster {name}."));
+    };
+    if options.no_wait {
+        return print::text(out, &format!("{} the cluster {name} is being deleted", symbols.done));
+    }
+    follow(&provider, &operation, options.timeout, out).await?;
+    print::text(out, &format!("{} the cluster {name} was deleted", symbols.done))
+}
+
+pub(super) async fn credentials(
+    options: &CredentialsOptions,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let provider = Provider::connect(&options.provider).await?;
+    let name = &options.name;
+    if options.kubeconfig_of_admin {
+        let path = provider.path(&format!("/{name}/listAdminCredentials"));
+        let answer = provider.call(Method::POST, &path, None).await?;
+        let data = answer.body["kubeconfig"].as_str().unwrap_or_default();
+        let text = STANDARD.decode(data).unwrap_or_default();
+        return print::text(out, String::from_utf8_lossy(&text).trim_end());
+    }
+    let path = provider.path(&format!("/{name}/listCredentials"));
+    let answer = provider.call(Method::POST, &path, None).await?;
+    let of = |name: &str| answer.body[name].as_str().unwrap_or_default();
+    print::text(out, &format!("{}\n{}", of("kubeadminUsername"), of("kubeadminPassword")))
+}

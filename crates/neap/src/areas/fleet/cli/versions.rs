@@ -1,0 +1,136 @@
+//! Versions that can be installed, and validation of a body.
+
+use std::io::Write;
+
+use http::Method;
+use neap_fleet::{
+    api,
+    resource_id::ClusterId,
+    validation::{Input, Region, report},
+};
+use serde_json::{Value, json};
+
+use super::{ApplyOptions, ListOptions, ValidateOptions, client::Provider, clusters::read};
+use crate::{
+    cli::Output,
+    exit::{Exit, Failure},
+    inspect::{print, table::table},
+    symbols::Symbols,
+};
+
+pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let provider = Provider::connect(&options.provider).await?;
+    let versions = provider.call(Method::GET, "/admin/versions", None).await?.body;
+    if options.output == Output::Json {
+        return print::json(out, "VersionList", &json!({"items": versions["value"]}));
+    }
+    let rows: Vec<_> = versions["value"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|version| {
+            let properties = &version["properties"];
+            let yes = |name: &str| if properties[name] == true { "yes" } else { "-" }.to_owned();
+            let version = properties["version"].as_str().unwrap_or_default().to_owned();
+            vec![version, yes("enabled"), yes("default")]
+        })
+        .collect();
+    print::text(out, &table(&["VERSION", "ENABLED", "DEFAULT"], &rows))
+}
+
+pub(super) async fn apply(
+    options: &ApplyOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let file = read(&options.file)?;
+    let provider = Provider::connect(&options.provider).await?;
+    let each = |name: &str| file[name].as_array().cloned().unwrap_or_default();
+    let mut lines = Vec::new();
+    for (name, path) in [
+        ("versions", "/admin/versions"),
+        ("roleSets", "/admin/platformworkloadidentityrolesets"),
+    ] {
+        for properties in each(name) {
+            let body = json!({"properties": properties});
+            let answer = provider.call(Method::PUT, path, Some(&body)).await?;
+            let done = if answer.status == 201 { "created" } else { "updated" };
+            let of = |name: &str| properties[name].as_str().unwrap_or_default().to_owned();
+            let named = format!("{}{}", of("version"), of("openShiftVersion"));
+            lines.push(format!("{} {named} {done}", symbols.done));
+        }
+    }
+    if lines.is_empty() {
+        let why = "it has neither 'versions' nor 'roleSets'";
+        let what = format!("cannot use {}", options.file.display());
+        return Err(Failure::new("NT-FLEET-0012", Exit::Refused, &what, why));
+    }
+    print::text(out, &lines.join("\n"))
+}
+
+/// Validates with the same checks as the provider.
+pub(super) fn validate(
+    options: &ValidateOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let cluster = read(&options.file)?;
+    let api = api::find(&options.api_version).ok_or_else(|| {
+        let known: Vec<_> = api::names().collect();
+        let why = format!("this program knows {known:?}");
+        let what = format!("there is no API version {}", options.api_version);
+        Failure::new("NT-FLEET-0012", Exit::Usage, &what, &why)
+    })?;
+    let id = options.id.as_deref().or(cluster["id"].as_str());
+    let id = match id {
+        Some(id) => ClusterId::parse(id),
+        None => from_group(&cluster),
+    };
+    let id = id.ok_or_else(|| {
+        let why = "its properties.clusterProfile.resourceGroupId names no subscription";
+        let what = "the resource id of the cluster is unknown";
+        Failure::new("NT-FLEET-0012", Exit::Usage, what, why).remedy("pass it with --id")
+    })?;
+    let region = Region {
+        location: options.location.clone(),
+        domain: "local.aroapp.example.com".to_owned(),
+        small_workers: false,
+    };
+    let input = Input {
+        api,
+        id: &id,
+        cluster: &cluster,
+        current: None,
+        region: &region,
+        first_architecture: false,
+    };
+    let mut failed = None;
+    for (name, result) in report(&input) {
+        match result {
+            Ok(()) => print::text(out, &format!("{} {name}", symbols.done))?,
+            Err(error) => {
+                print::text(out, &format!("{} {name}", symbols.failed))?;
+                failed = Some(error);
+            }
+        }
+    }
+    failed.map_or(Ok(()), |error| {
+        let what = format!("{} {}", error.code, error.target);
+        Err(Failure::new("NT-FLEET-0010", Exit::Refused, what.trim(), &error.message))
+    })
+}
+
+/// An id in the subscription of the cluster's own resource group.
+fn from_group(cluster: &Value) -> Option<ClusterId> {
+    let group = cluster.pointer("/properties/clusterProfile/resourceGroupId")?;
+    let subscription = group.as_str()?.split('/').nth(2)?;
+    let name = "validated";
+    ClusterId::new(
+        subscription,
+        name,
+        neap_fleet::resource_id::NAMESPACE,
+        neap_fleet::resource_id::CLUSTER_TYPE,
+        name,
+    )
+    .ok()
+}

@@ -1,0 +1,214 @@
+//! Clusters of `neap up`: each is an API server of its own, with its own authority and address.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use kube::Client;
+use neap_emulators::hive::{ClusterFactory, ClusterSpec, StartedCluster};
+use neap_pocket::{
+    environment::Environment,
+    identity::{Certificates, Credentials, SigningKey},
+    pocket::{Options, Pocket, Storage},
+    wire,
+};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use rustls::{
+    RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+use tokio::{net::TcpListener, sync::Mutex};
+use tokio_util::sync::CancellationToken;
+
+use crate::up::private;
+
+/// Makes API servers in this process.
+pub(super) struct PocketFactory {
+    folder: PathBuf,
+    address: IpAddr,
+    environment: Environment,
+    running: Mutex<HashMap<String, (StartedCluster, CancellationToken)>>,
+}
+
+/// The authority of a cluster, PEM.
+pub(super) struct Authority {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+type Problem = Box<dyn std::error::Error + Send + Sync>;
+
+impl PocketFactory {
+    /// Clusters whose files are in `folder`, on ports of `address`.
+    pub(super) fn new(folder: PathBuf, address: IpAddr, environment: Environment) -> Self {
+        Self {
+            folder,
+            address,
+            environment,
+            running: Mutex::default(),
+        }
+    }
+
+    async fn open(&self, id: &str) -> Result<(StartedCluster, CancellationToken), Problem> {
+        let folder = self.folder.join(id);
+        private::create_folder(&folder)?;
+        let authority = Authority::load_or_create(&folder)?;
+        let port_file = folder.join("port");
+        // The port stays, so that kubeconfigs stay valid.
+        let port = fs::read_to_string(&port_file).ok();
+        let port = port.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let socket = TcpListener::bind(SocketAddr::new(self.address, port)).await?;
+        let address = socket.local_addr()?;
+        private::write(&port_file, address.port().to_string().as_bytes())?;
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.certificate.as_bytes())?)?;
+        let pocket = Pocket::open(Options {
+            storage: Storage::Folder(folder.join("store")),
+            root_ca: Some(authority.certificate.clone()),
+            signing_key: Some(signing_key(&folder)?),
+            port: address.port(),
+            advertised: Some(address.to_string()),
+            ..Options::new(self.environment.clone())
+        })
+        .await?;
+        let client = Client::new(pocket.service(), "default");
+        let credentials = Credentials {
+            certificates: Some(Certificates::signed_by(
+                roots.clone(),
+                self.environment.clock.clone(),
+            )?),
+            ..Credentials::default()
+        };
+        let service = pocket.service().authenticated_by(Arc::new(credentials));
+        let tls = authority.server(self.address, Some(roots))?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let serving = async move {
+            if let Err(error) = wire::serve(socket, tls, service, stopped).await {
+                tracing::error!(%error, "a cluster is no longer served");
+            }
+            pocket.close();
+        };
+        self.environment
+            .spawner
+            .spawn("fleet-cluster", Box::pin(serving));
+        let cluster = StartedCluster {
+            api_url: format!("https://{address}"),
+            authority: authority.certificate.clone(),
+            signer_certificate: authority.certificate,
+            signer_key: authority.key,
+            client,
+        };
+        Ok((cluster, stop))
+    }
+}
+
+impl ClusterFactory for PocketFactory {
+    fn start<'a>(&'a self, spec: &'a ClusterSpec) -> BoxFuture<'a, Result<StartedCluster, String>> {
+        async move {
+            let mut running = self.running.lock().await;
+            if let Some((cluster, _)) = running.get(&spec.id) {
+                return Ok(cluster.clone());
+            }
+            let opened = self.open(&spec.id).await;
+            let (cluster, stop) = opened.map_err(|error| error.to_string())?;
+            running.insert(spec.id.clone(), (cluster.clone(), stop));
+            Ok(cluster)
+        }
+        .boxed()
+    }
+
+    fn destroy<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            if let Some((_, stop)) = self.running.lock().await.remove(id) {
+                stop.cancel();
+            }
+            match fs::remove_dir_all(self.folder.join(id)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+                _ => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn signing_key(folder: &Path) -> Result<SigningKey, Problem> {
+    let file = folder.join("accounts.key");
+    match fs::read_to_string(&file) {
+        Ok(text) => Ok(SigningKey::from_pem(&text)?),
+        Err(_) => {
+            let text = KeyPair::generate()?.serialize_pem();
+            private::write(&file, text.as_bytes())?;
+            Ok(SigningKey::from_pem(&text)?)
+        }
+    }
+}
+
+impl Authority {
+    /// The authority in `folder`, which is made if it is missing.
+    pub(super) fn load_or_create(folder: &Path) -> Result<Self, Problem> {
+        let (certificate_file, key_file) = (folder.join("ca.crt"), folder.join("ca.key"));
+        if let (Ok(certificate), Ok(key)) = (
+            fs::read_to_string(&certificate_file),
+            fs::read_to_string(&key_file),
+        ) {
+            return Ok(Self { certificate, key });
+        }
+        let mut parameters = CertificateParams::default();
+        parameters
+            .distinguished_name
+            .push(DnType::CommonName, "neap-fleet");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        parameters.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let key = KeyPair::generate()?;
+        let authority = Self {
+            certificate: parameters.self_signed(&key)?.pem(),
+            key: key.serialize_pem(),
+        };
+        private::write(&key_file, authority.key.as_bytes())?;
+        private::write(&certificate_file, authority.certificate.as_bytes())?;
+        Ok(authority)
+    }
+
+    /// A server at `address`, which recognises clients of `clients`.
+    pub(super) fn server(
+        &self,
+        address: IpAddr,
+        clients: Option<RootCertStore>,
+    ) -> Result<Arc<ServerConfig>, Problem> {
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, KeyPair::from_pem(&self.key)?)?;
+        let mut parameters = CertificateParams::new(vec!["localhost".to_owned()])?;
+        parameters
+            .distinguished_name
+            .push(DnType::CommonName, "neap-fleet-server");
+        parameters.subject_alt_names.push(SanType::IpAddress(address));
+        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let certificate = parameters.signed_by(&key, &issuer)?;
+        let builder = ServerConfig::builder();
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(roots) => builder.with_client_cert_verifier(
+                WebPkiClientVerifier::builder(roots.into())
+                    .allow_unauthenticated()
+                    .build()?,
+            ),
+        };
+        let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes())?;
+        let mut config = builder.with_single_cert(vec![certificate.der().clone()], key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}

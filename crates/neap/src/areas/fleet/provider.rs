@@ -1,0 +1,199 @@
+//! A provider in this process: its store, catalogue, backend and frontend as components.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::Client;
+use neap_fleet::{
+    backend::{Backend, BackendOptions},
+    catalogue::Catalogue,
+    cluster_api::ClusterApi,
+    documents::SECURE,
+    enrichment::Enrichment,
+    http::{Authorizer, Frontend, PagingKey, Parts},
+    install::{Hive, Installer, StepContext},
+    validation::Region,
+};
+use neap_kit::{
+    clock::Clock,
+    http::{HttpLimits, TlsIdentity, server},
+    manager::Component,
+    telemetry::Telemetry,
+    why::chain,
+};
+use neap_store::{KeyRing, Store, StoreOptions};
+use tokio::net::TcpListener;
+
+use crate::{
+    exit::{Exit, Failure},
+    up::private,
+};
+
+/// What a provider is started with.
+#[derive(Debug)]
+pub(super) struct ProviderOptions {
+    /// `sqlite:FILE`, `postgres://…`, or `memory:`.
+    pub(super) store: String,
+    /// The folder of its keys.
+    pub(super) folder: PathBuf,
+    pub(super) location: String,
+    pub(super) domain: String,
+    /// Whether it serves requests.
+    pub(super) frontend: bool,
+    /// Whether it works on clusters.
+    pub(super) backend: bool,
+    /// Whether clusters are asked for what only they know.
+    pub(super) enrich: bool,
+    pub(super) authorizer: Authorizer,
+    pub(super) readiness_delay: Duration,
+}
+
+/// A provider that was opened.
+pub(super) struct Provider {
+    pub(super) store: Store,
+    catalogue: Catalogue,
+    telemetry: Telemetry,
+    clock: Clock,
+    options: ProviderOptions,
+}
+
+/// A key of 32 bytes in a file, which is made if it is missing.
+fn key(file: &Path) -> Result<[u8; 32], Failure> {
+    let failed = |why: String| {
+        let what = format!("cannot use the key {}", file.display());
+        Failure::new("NT-FLEET-0012", Exit::Refused, &what, &why)
+            .remedy("restore the file: without it the secrets of clusters cannot be opened")
+    };
+    match fs::read(file) {
+        Ok(bytes) => bytes
+            .try_into()
+            .map_err(|_| failed("it has not 32 bytes".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mut bytes = [0; 32];
+            let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+            random
+                .fill(&mut bytes)
+                .map_err(|_| failed("there is no randomness".to_owned()))?;
+            private::write(file, &bytes).map_err(|error| failed(error.to_string()))?;
+            Ok(bytes)
+        }
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+impl Provider {
+    /// Opens the store.
+    pub(super) async fn open(
+        options: ProviderOptions,
+        telemetry: Telemetry,
+        clock: Clock,
+    ) -> Result<Self, Failure> {
+        let sealing = key(&options.folder.join("encryption.key"))?;
+        let keys = KeyRing::new([("1".to_owned(), sealing)]).map_err(|error| store_failed(&error))?;
+        let store_options = StoreOptions {
+            keys,
+            secure: SECURE,
+        };
+        let store = if options.store == "memory:" {
+            Store::in_memory(store_options, Arc::new(move || clock.now().as_millisecond()))
+        } else {
+            let opened = Store::open(&options.store, store_options).await;
+            opened.map_err(|error| store_failed(&error))?
+        };
+        Ok(Self {
+            catalogue: Catalogue::new(store.clone()),
+            store,
+            telemetry,
+            clock,
+            options,
+        })
+    }
+
+    /// The components of the provider. `hive` leads to the cluster on which Hive runs.
+    pub(super) fn components(
+        self,
+        hive: Option<Client>,
+        socket: Option<(TcpListener, TlsIdentity)>,
+    ) -> Result<Vec<Component>, Failure> {
+        let mut components = vec![self.catalogue.component("fleet-catalogue", self.clock)];
+        if self.options.backend {
+            components.extend(self.backend(hive));
+        }
+        if let Some((socket, identity)) = socket.filter(|_| self.options.frontend) {
+            components.push(self.frontend(socket, identity)?);
+        }
+        Ok(components)
+    }
+
+    fn backend(&self, hive: Option<Client>) -> [Component; 2] {
+        let clock = self.clock;
+        let hive = hive.map(|client| Hive::new(ClusterApi::new(client, clock)));
+        let context = StepContext {
+            store: self.store.clone(),
+            installer: hive.map(|hive| Arc::new(hive) as Arc<dyn Installer>),
+            versions: self.catalogue.clone(),
+            location: self.options.location.clone(),
+            clock,
+        };
+        // The process and a random part: leases of two backends never look alike.
+        let owner = neap_kit::http::RequestId::random().0;
+        let owner = format!("{}-{owner}", std::process::id());
+        let options = BackendOptions::new(owner);
+        let backend = Backend::new(context, options, self.telemetry.clone());
+        [
+            backend.component("fleet-backend"),
+            backend.housekeeping("fleet-housekeeping"),
+        ]
+    }
+
+    fn frontend(self, socket: TcpListener, identity: TlsIdentity) -> Result<Component, Failure> {
+        let paging = key(&self.options.folder.join("paging.key"))?;
+        let paging = PagingKey::new(&paging).ok_or_else(|| {
+            Failure::new("NT-FLEET-0012", Exit::Failed, "cannot use the paging key", "it was refused")
+        })?;
+        let enrichment = if self.options.enrich {
+            Enrichment::On(self.store.clone(), self.clock)
+        } else {
+            Enrichment::Off
+        };
+        let frontend = Frontend::new(Parts {
+            store: self.store,
+            catalogue: self.catalogue,
+            region: Region {
+                location: self.options.location,
+                domain: self.options.domain,
+                small_workers: false,
+            },
+            authorizer: self.options.authorizer,
+            paging,
+            enrichment,
+            commit: crate::version::NEAP.to_owned(),
+            clock: self.clock,
+            readiness_delay: self.options.readiness_delay,
+        });
+        let router = frontend.router(&self.telemetry);
+        let limits = HttpLimits::default();
+        let name = "fleet-frontend";
+        Ok(server(name, socket, Some(identity), router, limits, self.clock))
+    }
+}
+
+fn store_failed(error: &neap_store::Error) -> Failure {
+    let what = "cannot open the store of the fleet";
+    Failure::new("NT-FLEET-0001", Exit::Refused, what, &chain(error))
+        .remedy("check the address and the database that --store names")
+}
+
+/// Listens on `address`.
+pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let what = format!("cannot listen on {address}");
+        Failure::new("NT-FLEET-0011", Exit::Refused, &what, &error.to_string())
+            .remedy("end the program that listens there, or choose another address")
+    })
+}
