@@ -32,3 +32,12 @@ pub mod payload;
 
 // A verdict, computed again.
 pub mod replay;
+
+// Streams of releases: what is cut, verified, published and removed.
+pub mod stream;
+
+// The checks of configurations in files.
+pub mod validate;
+
+// What the area registers with the program.
+pub mod area;

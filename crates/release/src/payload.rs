@@ -10,9 +10,12 @@
 //! - the result of a run that has ended does not change any more;
 //! - with unchanged facts nothing is written.
 
+pub mod controller;
 pub mod decide;
 pub mod facts;
+mod metrics;
 mod phase;
+pub mod run_keys;
 pub mod run_token;
 #[cfg(test)]
 pub(crate) mod samples;

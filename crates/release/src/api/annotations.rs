@@ -80,3 +80,6 @@ pub const OVERRIDE_BY: &str = "release.neaptide.dev/override-by";
 pub const UNREFERENCED_SINCE: &str = "release.neaptide.dev/unreferenced-since";
 /// On a ReleasePayload: the verification jobs that the verdict does not wait for, separated by commas.
 pub const ASYNC_JOBS: &str = "release.neaptide.dev/async-jobs";
+/// On a ReleasePayload: the upgrade jobs that had no release to start from when it was cut, and why, as a
+/// JSON object. The verdict does not wait for them.
+pub const SKIPPED_JOBS: &str = "release.neaptide.dev/skipped-jobs";

@@ -387,4 +387,7 @@ pub struct VerdictRecord {
     /// Runs beyond the configured retries that users asked for, by job.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_attempts: BTreeMap<String, i32>,
+    /// ProwJobs that claim to be runs of the payload and are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forged: Vec<String>,
 }

@@ -39,6 +39,9 @@ pub use self::{
 use super::{Phase, facts::Facts};
 use crate::api::{ReleasePayload, ReleasePayloadStatus, conditions};
 
+/// How many ProwJobs that claim to be runs of a payload and are not are named.
+const MAX_FORGED: usize = 20;
+
 /// What to write about a payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
@@ -125,12 +128,16 @@ pub fn decide(facts: &Facts) -> Decision {
     draft.set(rejected(&verdict));
     qualifiers_summary::decide(&mut draft);
     let phase = Phase::of(&draft.status.conditions);
-    draft.status.verdict = Some(verdict.record(phase));
+    let mut record = verdict.record(phase);
+    record.forged.clone_from(&facts.forged);
+    record.forged.sort();
+    record.forged.truncate(MAX_FORGED);
+    draft.status.verdict = Some(record);
     payload_stuck::decide(&mut draft, phase);
     draft.status.observed_generation = facts.payload.metadata.generation;
     canonicalize(&mut draft.status);
     Decision {
-        events: events(&before, &draft.status, facts),
+        events: events(&before, &draft.status),
         phase,
         requeue_after: draft.requeue_at.map(|moment| until(facts.now, moment)),
         status: draft.status,
@@ -169,11 +176,7 @@ fn until(now: Timestamp, moment: Timestamp) -> Duration {
     wait.unsigned_abs()
 }
 
-fn events(
-    before: &ReleasePayloadStatus,
-    after: &ReleasePayloadStatus,
-    facts: &Facts,
-) -> Vec<EventDraft> {
+fn events(before: &ReleasePayloadStatus, after: &ReleasePayloadStatus) -> Vec<EventDraft> {
     let mut events = Vec::new();
     let message = |type_: &str| {
         let found = after.conditions.iter().find(|it| it.type_ == type_);
@@ -216,8 +219,16 @@ fn events(
             message(conditions::STUCK),
         ));
     }
-    if !facts.forged.is_empty() && before.observed_generation.is_none_or(|_| before != after) {
-        let names = facts.forged.join(", ");
+    let forged = |status: &ReleasePayloadStatus| {
+        status
+            .verdict
+            .as_ref()
+            .map(|it| it.forged.clone())
+            .unwrap_or_default()
+    };
+    let names = forged(after);
+    if !names.is_empty() && names != forged(before) {
+        let names = names.join(", ");
         let message = format!("ProwJobs that this payload did not launch do not count: {names}");
         events.push(EventDraft::warning("ForgedProwJob", message));
     }

@@ -1,0 +1,165 @@
+//! What `release` registers with the program: error codes, definitions, how releases and streams are summed up
+//! and judged, what its processes may do, and its metrics.
+
+mod codes;
+mod judge;
+
+use kube::CustomResourceExt;
+use neap_kit::area::{Area, AreaKind, Metric, ResourceType, Right, Role, RoleScope};
+
+use crate::{api::release_payload_definition, image_stream::api::ImageStream};
+
+/// How ReleasePayloads are called and where they are.
+pub const RELEASE_PAYLOAD: ResourceType = ResourceType::namespaced(
+    "ReleasePayload",
+    "release.openshift.io/v1alpha1",
+    "releasepayloads",
+);
+/// How ImageStreams are called and where they are.
+pub const IMAGE_STREAM: ResourceType =
+    ResourceType::namespaced("ImageStream", "image.openshift.io/v1", "imagestreams");
+
+/// Reading of one kind by watches.
+const READ: &[&str] = &["get", "list", "watch"];
+
+/// The registration of this area.
+pub const AREA: Area = Area {
+    codes: codes::ENTRIES,
+    definitions: || vec![release_payload_definition(), ImageStream::crd()],
+    roles: &[
+        Role {
+            name: "neap-release-controller",
+            scope: RoleScope::Cluster,
+            account: "neap-release-controller",
+            rights: &[
+                Right::new(
+                    "image.openshift.io",
+                    &["imagestreams"],
+                    &["get", "list", "watch", "create", "patch", "delete"],
+                ),
+                Right::new(
+                    "release.openshift.io",
+                    &["releasepayloads"],
+                    &["get", "list", "watch", "create", "patch", "delete"],
+                ),
+                Right::new(
+                    "batch",
+                    &["jobs"],
+                    &["get", "list", "watch", "create", "patch", "delete"],
+                ),
+                Right::new(
+                    "prow.k8s.io",
+                    &["prowjobs"],
+                    &["get", "list", "watch", "create"],
+                ),
+                Right::new("", &["events"], &["create", "update", "get"]),
+                Right::new("", &["configmaps"], &["get"]),
+                Right::new("", &["secrets"], &["get", "create"]),
+            ],
+        },
+        Role {
+            name: "neap-release-payloads",
+            scope: RoleScope::Cluster,
+            account: "neap-release-payloads",
+            rights: &[
+                Right::new("release.openshift.io", &["releasepayloads"], READ),
+                Right::new(
+                    "release.openshift.io",
+                    &["releasepayloads/status"],
+                    &["update"],
+                ),
+                Right::new("batch", &["jobs"], READ),
+                Right::new("prow.k8s.io", &["prowjobs"], READ),
+                Right::new("image.openshift.io", &["imagestreams"], &["get"]),
+                Right::new("", &["pods"], &["list"]),
+                Right::new("", &["events"], &["create", "update", "get"]),
+                Right::new("", &["secrets"], &["get"]),
+            ],
+        },
+        Role {
+            name: "neap-release-leader",
+            scope: RoleScope::OwnNamespace,
+            account: "neap-release-controller",
+            rights: &[Right::new(
+                "coordination.k8s.io",
+                &["leases"],
+                &["get", "create", "update", "list", "watch"],
+            )],
+        },
+    ],
+    kinds: &[
+        AreaKind {
+            resource: RELEASE_PAYLOAD,
+            title: "Release payloads",
+            key: "releasePayloads",
+            summary: judge::payload_summary,
+            assess: judge::payload,
+            related: &[],
+        },
+        AreaKind {
+            resource: IMAGE_STREAM,
+            title: "Image streams",
+            key: "imageStreams",
+            summary: judge::stream_summary,
+            assess: judge::stream,
+            related: &[],
+        },
+    ],
+    metrics: &[
+        Metric {
+            name: "neaptide_release_payloads",
+            help: "ReleasePayloads by phase",
+        },
+        Metric {
+            name: "neaptide_release_payloads_stuck",
+            help: "ReleasePayloads that have had no verdict for longer than their deadline",
+        },
+        Metric {
+            name: "neaptide_release_time_to_verdict_seconds",
+            help: "Time from the creation of a payload to its first verdict",
+        },
+    ],
+    ..Area::new("release", "releases")
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_registration_is_complete() {
+        assert_eq!(AREA.problems(), [""; 0]);
+    }
+
+    #[test]
+    fn the_definition_of_payloads_is_that_of_the_original_and_columns() {
+        let definition = serde_json::to_value(release_payload_definition()).unwrap();
+        let version = &definition["spec"]["versions"][0];
+        let schema = &version["schema"]["openAPIV3Schema"]["properties"];
+        assert_eq!(
+            schema["spec"]["properties"]["payloadType"]["default"],
+            "Local"
+        );
+        let source = &schema["spec"]["properties"]["payloadVerificationConfig"]["properties"]["payloadVerificationDataSource"];
+        assert_eq!(source["default"], "BuildFarmLookup");
+        assert_eq!(
+            source["x-kubernetes-validations"][0]["rule"],
+            "self == oldSelf"
+        );
+        let text = schema.to_string();
+        assert_eq!(
+            text.matches("\"default\"").count(),
+            2,
+            "nothing else is filled in"
+        );
+        let conditions = &schema["status"]["properties"]["conditions"]["items"]["required"];
+        assert_eq!(conditions.as_array().unwrap().len(), 5);
+        assert_eq!(
+            text.matches("\"required\"").count(),
+            1,
+            "only conditions have required fields"
+        );
+        assert_eq!(definition["spec"]["names"]["shortNames"][0], "rp");
+        assert_eq!(version["additionalPrinterColumns"][0]["name"], "Stream");
+    }
+}

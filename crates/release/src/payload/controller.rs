@@ -1,0 +1,369 @@
+//! The controller of ReleasePayloads: gathers the facts, decides, writes the status.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{ContainerStatus, Pod},
+};
+use kube::{Api, Client, api::ListParams};
+use neap_kit::{
+    apply::Error,
+    builder::{ControllerBuilder, Tools},
+    context::Context,
+    controller::Outcome,
+    event::EventDraft,
+    key::Key,
+    manager::Component,
+    watch::{Cache, Change, Index, Selection, WatchesStopped},
+};
+use parking_lot::RwLock;
+
+use super::{
+    decide::{Decision, decide},
+    facts::{Claim, Facts, JobFacts, LegacyFacts, Timeouts, claim},
+    metrics::{PayloadMeter, Verdict},
+    run_keys::RunKeys,
+    run_token::RunKey,
+};
+use crate::{
+    api::{
+        CreationJobStatus, ProwJobRun, ReleaseJobResult, ReleasePayload, VerificationDataSource,
+        annotations, labels,
+    },
+    config::ReleaseQualifiers,
+    image_stream::api::ImageStream,
+};
+
+/// The name of the controller and of its field manager.
+pub const NAME: &str = "release-payloads";
+/// The source of its Events.
+const EVENT_SOURCE: &str = "release-payload-controller";
+/// How long to wait for the key of run tokens. Without it nothing can be said about runs.
+const KEY_RETRY: Duration = Duration::from_secs(15);
+/// How many failed pods of a Job are looked at.
+const FAILED_PODS: u32 = 50;
+/// The most characters of a termination message that are kept.
+const MAX_MESSAGE: usize = 4096;
+
+/// The global qualifiers, which may be loaded again while the controller runs.
+pub type SharedQualifiers = Arc<RwLock<Arc<ReleaseQualifiers>>>;
+
+/// What the controller needs besides the context.
+#[derive(Debug, Clone)]
+pub struct PayloadOptions {
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// The keys of run tokens.
+    pub run_keys: RunKeys,
+    /// The global qualifiers.
+    pub qualifiers: SharedQualifiers,
+}
+
+/// The controller of all ReleasePayloads.
+pub fn component(context: &Context, options: PayloadOptions) -> Result<Component, WatchesStopped> {
+    let mut builder = ControllerBuilder::new(context, NAME);
+    let payloads: Cache<ReleasePayload> = builder.primary()?;
+    let runs = watch_runs(&mut builder, context)?;
+    builder.on_change(&runs, |change: &Change<ProwJobRun>, enqueuer| {
+        let (Change::Added(run) | Change::Modified { new: run, .. } | Change::Deleted(run)) =
+            change;
+        if let Some(key) = payload_of_run(run) {
+            enqueuer.enqueue(key);
+        }
+    });
+    let jobs: Cache<Job> = builder.cache()?;
+    builder.on_change(&jobs, |change: &Change<Job>, enqueuer| {
+        let (Change::Added(job) | Change::Modified { new: job, .. } | Change::Deleted(job)) =
+            change;
+        if let Some(key) = payload_of_job(job) {
+            enqueuer.enqueue(key);
+        }
+    });
+    let controller = PayloadController {
+        meter: PayloadMeter::register(context, payloads.clone()),
+        payloads,
+        runs: runs_by_payload(&runs),
+        jobs,
+        tools: builder.tools().with_event_source(context, EVENT_SOURCE),
+        client: context.client.clone(),
+        options,
+    };
+    Ok(builder.build(controller, PayloadController::reconcile))
+}
+
+/// The cache of all ProwJobs that name a payload.
+pub fn watch_runs(
+    builder: &mut ControllerBuilder,
+    context: &Context,
+) -> Result<Cache<ProwJobRun>, WatchesStopped> {
+    let selection = Selection {
+        labels: Some(labels::PAYLOAD.to_owned()),
+        fields: None,
+    };
+    builder.selected(Api::all(context.client.clone()), selection)
+}
+
+/// The ProwJobs by the tag of their payload.
+pub fn runs_by_payload(runs: &Cache<ProwJobRun>) -> Index<ProwJobRun> {
+    Index::new(runs, |run| {
+        run.label(labels::PAYLOAD)
+            .map(str::to_owned)
+            .into_iter()
+            .collect()
+    })
+}
+
+/// The payload that a ProwJob names: its tag, in the namespace of the source.
+fn payload_of_run(run: &ProwJobRun) -> Option<Key> {
+    let (namespace, _) = run.annotation(annotations::SOURCE)?.split_once('/')?;
+    Some(Key::new(namespace, run.label(labels::PAYLOAD)?))
+}
+
+fn payload_of_job(job: &Job) -> Option<Key> {
+    let all = job.metadata.annotations.as_ref()?;
+    let (namespace, _) = all.get(annotations::TARGET)?.split_once('/')?;
+    Some(Key::new(namespace, all.get(annotations::RELEASE_TAG)?))
+}
+
+struct PayloadController {
+    payloads: Cache<ReleasePayload>,
+    runs: Index<ProwJobRun>,
+    jobs: Cache<Job>,
+    tools: Tools,
+    client: Client,
+    options: PayloadOptions,
+    meter: PayloadMeter,
+}
+
+impl PayloadController {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let Some(payload) = self.payloads.get(&key) else {
+            return Ok(Outcome::Gone);
+        };
+        if payload.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let Some(run_key) = self.run_key(&payload).await? else {
+            let message =
+                "the key that proves its runs is missing; its verdict waits for the Secret";
+            self.tools
+                .record(&*payload, &EventDraft::warning("RunKeyMissing", message))
+                .await;
+            return Ok(Outcome::RequeueAfter(KEY_RETRY));
+        };
+        let facts = self.gather(payload, run_key.as_ref()).await?;
+        let decision = decide(&facts);
+        for warning in &decision.warnings {
+            tracing::debug!(%key, "{warning}");
+        }
+        self.act(&facts, &decision).await?;
+        Ok(decision
+            .requeue_after
+            .map_or(Outcome::Done, Outcome::RequeueAfter))
+    }
+
+    /// The key of the payload's runs; `Some(None)` if it needs none, and `None` if it is missing.
+    #[expect(
+        clippy::option_option,
+        reason = "a missing key is not the same as no key"
+    )]
+    async fn run_key(&self, payload: &ReleasePayload) -> Result<Option<Option<RunKey>>, Error> {
+        let all = payload.metadata.annotations.as_ref();
+        let Some(id) = all.and_then(|all| all.get(annotations::RUN_KEY)) else {
+            return Ok(Some(None));
+        };
+        Ok(self.options.run_keys.find(id).await?.map(Some))
+    }
+
+    async fn gather(
+        &self,
+        payload: Arc<ReleasePayload>,
+        run_key: Option<&RunKey>,
+    ) -> Result<Facts, Error> {
+        let status = payload.status.clone().unwrap_or_default();
+        let config = &payload.spec.payload_creation_config;
+        let creation = &config.release_creation_coordinates;
+        let creation = Key::new(&creation.namespace, &creation.release_creation_job_name);
+        let mirror = &config.release_mirror_coordinates;
+        let mirror = Key::new(&mirror.namespace, &mirror.release_mirror_job_name);
+        let (mut runs, mut forged) = (Vec::new(), Vec::new());
+        let tag = payload.metadata.name.as_deref().unwrap_or_default();
+        for run in self.runs.get(tag) {
+            if run.metadata.namespace.as_deref() != Some(&*config.prow_coordinates.namespace) {
+                continue;
+            }
+            match claim(&payload, &run, run_key) {
+                Claim::Genuine(run) => runs.push(*run),
+                Claim::Forged => forged.push(run.name().to_owned()),
+                Claim::Ignored => {}
+            }
+        }
+        let creation_job = self
+            .job(
+                &recorded_or(&status.release_creation_job_result, creation),
+                &status.release_creation_job_result,
+            )
+            .await?;
+        let mirror_job = self
+            .job(
+                &recorded_or(&status.release_mirror_job_result, mirror),
+                &status.release_mirror_job_result,
+            )
+            .await?;
+        Ok(Facts {
+            creation_job,
+            mirror_job,
+            runs,
+            forged,
+            legacy: self.legacy(&payload).await?,
+            qualifiers: self.options.qualifiers.read().clone(),
+            now: self.tools.clock.now(),
+            timeouts: self.options.timeouts,
+            payload,
+        })
+    }
+
+    async fn job(&self, key: &Key, recorded: &ReleaseJobResult) -> Result<Option<JobFacts>, Error> {
+        let Some(job) = self.jobs.get(key) else {
+            return Ok(None);
+        };
+        let facts = JobFacts::of(&job, None);
+        if facts.failed.is_none() {
+            return Ok(Some(facts));
+        }
+        // What the pods said is read once; they are gone later.
+        let pod_message = if recorded.status == CreationJobStatus::Failed {
+            Some(recorded.message.clone()).filter(|message| !message.is_empty())
+        } else {
+            self.pod_message(&job).await?
+        };
+        Ok(Some(JobFacts {
+            pod_message,
+            ..facts
+        }))
+    }
+
+    /// The termination message of the pod of `job` that failed last.
+    async fn pod_message(&self, job: &Job) -> Result<Option<String>, Error> {
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
+        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+        let parameters = ListParams::default()
+            .labels(&format!("controller-uid={uid}"))
+            .limit(FAILED_PODS);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let pods = pods
+            .list(&parameters)
+            .await
+            .map_err(|source| Error::Refused {
+                key: Key::of(job),
+                source: Box::new(source),
+            })?;
+        Ok(last_message(&pods.items))
+    }
+
+    async fn legacy(&self, payload: &ReleasePayload) -> Result<LegacyFacts, Error> {
+        let config = &payload.spec.payload_verification_config;
+        let legacy = VerificationDataSource::ImageStreamTagAnnotation;
+        if config.payload_verification_data_source != Some(legacy) {
+            return Ok(LegacyFacts::NotUsed);
+        }
+        let at = &payload.spec.payload_coordinates;
+        let key = Key::new(&at.namespace, &at.imagestream_name);
+        let Some(target) = self.tools.writer.find::<ImageStream>(&key).await? else {
+            return Ok(LegacyFacts::NoTarget);
+        };
+        let Some(tag) = target.spec.tag(&at.imagestream_tag_name) else {
+            return Ok(LegacyFacts::NoTag);
+        };
+        let text = tag.annotations.get(annotations::VERIFY).cloned();
+        Ok(LegacyFacts::Annotation(text.unwrap_or_default()))
+    }
+
+    async fn act(&self, facts: &Facts, decision: &Decision) -> Result<(), Error> {
+        let before = &*facts.payload;
+        let after = ReleasePayload {
+            status: Some(decision.status.clone()),
+            ..before.clone()
+        };
+        self.tools.update_status(before, &after).await?;
+        if before == &after {
+            return Ok(());
+        }
+        self.meter
+            .emit(&Verdict::of(before, decision.phase, facts.now));
+        for event in &decision.events {
+            self.tools.record(before, event).await;
+        }
+        Ok(())
+    }
+}
+
+fn recorded_or(recorded: &ReleaseJobResult, spec: Key) -> Key {
+    let at = &recorded.coordinates;
+    if at.name.is_empty() || at.namespace.is_empty() {
+        spec
+    } else {
+        Key::new(&at.namespace, &at.name)
+    }
+}
+
+/// The message of the container `build`, or of an init container, that ended last in a failed pod.
+fn last_message(pods: &[Pod]) -> Option<String> {
+    let failed = pods.iter().filter_map(|pod| {
+        let status = pod.status.as_ref()?;
+        (status.phase.as_deref() == Some("Failed")).then_some(status)
+    });
+    let messages = failed.flat_map(|status| {
+        let init = status.init_container_statuses.iter().flatten();
+        let build = status
+            .container_statuses
+            .iter()
+            .flatten()
+            .filter(|it| it.name == "build");
+        init.chain(build).filter_map(termination)
+    });
+    let (_, message) = messages.max_by(|a, b| a.0.cmp(&b.0))?;
+    Some(message.chars().take(MAX_MESSAGE).collect())
+}
+
+fn termination(container: &ContainerStatus) -> Option<(Option<jiff::Timestamp>, String)> {
+    let ended = container.state.as_ref()?.terminated.as_ref()?;
+    let message = ended
+        .message
+        .clone()
+        .filter(|message| !message.is_empty())?;
+    Some((ended.finished_at.as_ref().map(|time| time.0), message))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_message_of_the_pod_that_failed_last_is_taken() {
+        let pod = |phase: &str, container: &str, finished: &str, message: &str| -> Pod {
+            let ended = json!({"exitCode": 1, "finishedAt": finished, "message": message});
+            serde_json::from_value(json!({"status": {
+                "phase": phase,
+                "containerStatuses": [{
+                    "name": container, "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"terminated": ended},
+                }],
+            }}))
+            .unwrap()
+        };
+        let (early, late) = ("2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z");
+        let pods = [
+            pod("Failed", "build", late, "the last"),
+            pod("Failed", "build", early, "the first"),
+            pod("Running", "build", late, "still running"),
+            pod("Failed", "sidecar", late, "another container"),
+            pod("Failed", "build", "2026-01-02T05:00:00Z", ""),
+        ];
+        assert_eq!(last_message(&pods).as_deref(), Some("the last"));
+        assert_eq!(last_message(&pods[2..]), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! The keys of run tokens, in a Secret of the release namespace.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{
+    ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use neap_kit::{
+    apply::{Error, Writer},
+    key::Key,
+};
+use parking_lot::Mutex;
+
+use super::run_token::RunKey;
+
+/// The Secret with the keys.
+pub const SECRET: &str = "neap-release-run-keys";
+/// The key that a new Secret has.
+const FIRST: &str = "key-1";
+
+/// Where the randomness of a new key comes from.
+pub type Entropy = fn() -> Option<[u8; 32]>;
+
+/// Randomness of the operating system.
+pub fn system_entropy() -> Option<[u8; 32]> {
+    let mut secret = [0; 32];
+    aws_lc_rs::rand::fill(&mut secret).ok()?;
+    Some(secret)
+}
+
+/// The keys, read once and kept. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RunKeys {
+    writer: Writer,
+    secret: Key,
+    entropy: Entropy,
+    known: Arc<Mutex<BTreeMap<String, RunKey>>>,
+}
+
+impl RunKeys {
+    /// The keys in `namespace`.
+    pub fn new(writer: Writer, namespace: &str, entropy: Entropy) -> Self {
+        Self {
+            writer,
+            secret: Key::new(namespace, SECRET),
+            entropy,
+            known: Arc::default(),
+        }
+    }
+
+    /// The key with this id, if the Secret has it.
+    pub async fn find(&self, id: &str) -> Result<Option<RunKey>, Error> {
+        let known = self.known.lock().get(id).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let secret = self.writer.find::<Secret>(&self.secret).await?;
+        Ok(self
+            .read(secret.as_ref())
+            .into_iter()
+            .find(|key| key.id() == id))
+    }
+
+    /// The newest key: the last by its name in the Secret, which is created if there is none.
+    pub async fn newest(&self) -> Result<Option<RunKey>, Error> {
+        let secret = match self.writer.find::<Secret>(&self.secret).await? {
+            Some(secret) => Some(secret),
+            None => self.create().await?,
+        };
+        Ok(self.read(secret.as_ref()).pop())
+    }
+
+    async fn create(&self) -> Result<Option<Secret>, Error> {
+        let Some(key) = (self.entropy)() else {
+            return Ok(None);
+        };
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(self.secret.name().to_owned()),
+                namespace: Some(self.secret.namespace().to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some([(FIRST.to_owned(), ByteString(key.to_vec()))].into()),
+            type_: Some("Opaque".to_owned()),
+            ..Secret::default()
+        };
+        match self.writer.create(&secret).await? {
+            Some(created) => Ok(Some(created)),
+            // Another controller was faster.
+            None => self.writer.find(&self.secret).await,
+        }
+    }
+
+    fn read(&self, secret: Option<&Secret>) -> Vec<RunKey> {
+        let data = secret.and_then(|secret| secret.data.as_ref());
+        let keys = data.into_iter().flatten();
+        let keys: Vec<_> = keys
+            .filter_map(|(_, value)| RunKey::new(&value.0))
+            .collect();
+        let mut known = self.known.lock();
+        known.extend(keys.iter().map(|key| (key.id().to_owned(), key.clone())));
+        keys
+    }
+}

@@ -1,0 +1,263 @@
+//! The controller of streams: gathers the facts, decides, writes.
+
+mod act;
+mod gather;
+mod sweeper;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
+use neap_kit::{
+    apply::Error,
+    builder::{ControllerBuilder, Tools},
+    context::Context,
+    controller::{Enqueuer, Outcome},
+    key::Key,
+    manager::Component,
+    watch::{Cache, Change, Index, Selection, WatchesStopped},
+};
+
+use super::{
+    decide::decide, options::StreamOptions, prow_config::SharedProwConfig,
+    release_reader::CachedReader,
+};
+use crate::{
+    api::{ProwJobRun, ReleasePayload, annotations, labels},
+    config::{ANNOTATION_LIMIT, CONFIG_MAP_LIMIT, parse},
+    image_stream::api::ImageStream,
+    payload::{
+        controller::{runs_by_payload, watch_runs},
+        run_keys::RunKeys,
+    },
+    stream::facts::annotation,
+};
+
+/// The name of the controller and of its field manager.
+pub const NAME: &str = "release-controller";
+/// How long to wait for the key of run tokens.
+const KEY_RETRY: Duration = Duration::from_secs(15);
+
+/// What the controller needs besides the context.
+#[derive(Debug, Clone)]
+pub struct Services {
+    /// The options.
+    pub options: Arc<StreamOptions>,
+    /// The job configuration of Prow.
+    pub prow: SharedProwConfig,
+    /// The keys of run tokens.
+    pub run_keys: RunKeys,
+    /// Reads the images of releases.
+    pub reader: CachedReader,
+}
+
+/// The controller of all streams, and its garbage collection.
+pub fn components(context: &Context, services: Services) -> Result<Vec<Component>, WatchesStopped> {
+    let mut builder = ControllerBuilder::new(context, NAME);
+    let sources = Sources::watch(&mut builder, context, services)?;
+    enqueue_changes(&builder, &sources);
+    let sweeper = sweeper::component(context, &sources);
+    let controller = StreamController {
+        tools: builder.tools(),
+        sources,
+    };
+    Ok(vec![
+        builder.build(controller, StreamController::reconcile),
+        sweeper,
+    ])
+}
+
+/// Where facts come from.
+#[derive(Clone)]
+pub(super) struct Sources {
+    pub(super) services: Services,
+    pub(super) streams: Cache<ImageStream>,
+    /// Sources by the namespace and name of their stream.
+    pub(super) by_name: Index<ImageStream>,
+    pub(super) payloads: Cache<ReleasePayload>,
+    pub(super) jobs: Cache<Job>,
+    pub(super) runs: Index<ProwJobRun>,
+    pub(super) periodic_runs: Cache<ProwJobRun>,
+    /// Runs of periodics by their source.
+    pub(super) periodics_by_source: Index<ProwJobRun>,
+}
+
+impl Sources {
+    pub(super) fn watch(
+        builder: &mut ControllerBuilder,
+        context: &Context,
+        services: Services,
+    ) -> Result<Self, WatchesStopped> {
+        let streams: Cache<ImageStream> = builder.cache()?;
+        let runs = watch_runs(builder, context)?;
+        let selection = Selection {
+            labels: Some(format!("{}=true,!{}", labels::VERIFY, labels::PAYLOAD)),
+            fields: None,
+        };
+        let api: Api<ProwJobRun> = Api::all(context.client.clone());
+        let periodic_runs = builder.selected(api, selection)?;
+        Ok(Self {
+            by_name: Index::new(&streams, |stream| stream_name(stream).into_iter().collect()),
+            payloads: builder.cache()?,
+            jobs: builder.cache()?,
+            runs: runs_by_payload(&runs),
+            periodics_by_source: Index::new(&periodic_runs, |run| {
+                run.annotation(annotations::SOURCE)
+                    .map(str::to_owned)
+                    .into_iter()
+                    .collect()
+            }),
+            periodic_runs,
+            streams,
+            services,
+        })
+    }
+
+    /// The sources of the stream of this name.
+    fn sources_of(&self, namespace: &str, stream: &str) -> Vec<Key> {
+        let found = self.by_name.get(&format!("{namespace}/{stream}"));
+        found.iter().map(|source| Key::of(&**source)).collect()
+    }
+}
+
+/// The namespace and name of the stream whose source this is.
+fn stream_name(source: &ImageStream) -> Option<String> {
+    let text = annotation(source, annotations::CONFIG)?;
+    let config = parse(text, ANNOTATION_LIMIT.max(CONFIG_MAP_LIMIT)).ok()?;
+    let namespace = source.metadata.namespace.as_deref().unwrap_or_default();
+    Some(format!("{namespace}/{}", config.name))
+}
+
+/// Whether this ImageStream is the source of a stream.
+pub(super) fn is_source(stream: &ImageStream) -> bool {
+    annotation(stream, annotations::CONFIG).is_some()
+        || annotation(stream, annotations::CONFIG_REF).is_some()
+}
+
+/// A change enqueues the streams that it concerns, and no others.
+fn enqueue_changes(builder: &ControllerBuilder, sources: &Sources) {
+    let of_streams = sources.clone();
+    builder.on_change(
+        &sources.streams,
+        move |change: &Change<ImageStream>, enqueuer| {
+            stream_changed(&of_streams, change, enqueuer);
+        },
+    );
+    let of_payloads = sources.clone();
+    builder.on_change(
+        &sources.payloads,
+        move |change: &Change<ReleasePayload>, enqueuer| {
+            let (Change::Added(payload)
+            | Change::Modified { new: payload, .. }
+            | Change::Deleted(payload)) = change;
+            let at = &payload.spec.payload_coordinates;
+            for key in of_payloads.sources_of(&at.namespace, &at.stream_name) {
+                enqueuer.enqueue(key);
+            }
+        },
+    );
+    builder.on_change(&sources.jobs, |change: &Change<Job>, enqueuer| {
+        let (Change::Added(job) | Change::Modified { new: job, .. } | Change::Deleted(job)) =
+            change;
+        let all = job.metadata.annotations.as_ref();
+        if let Some(key) = all
+            .and_then(|all| all.get(annotations::SOURCE))
+            .and_then(|it| key_of(it))
+        {
+            enqueuer.enqueue(key);
+        }
+    });
+    builder.on_change(
+        &sources.periodic_runs,
+        |change: &Change<ProwJobRun>, enqueuer| {
+            let (Change::Added(run) | Change::Modified { new: run, .. } | Change::Deleted(run)) =
+                change;
+            if let Some(key) = run.annotation(annotations::SOURCE).and_then(key_of) {
+                enqueuer.enqueue(key);
+            }
+        },
+    );
+}
+
+fn key_of(text: &str) -> Option<Key> {
+    let (namespace, name) = text.split_once('/')?;
+    Some(Key::new(namespace, name))
+}
+
+fn stream_changed(sources: &Sources, change: &Change<ImageStream>, enqueuer: &Enqueuer<Key>) {
+    let (old, new) = match change {
+        Change::Added(new) => (None, Some(new)),
+        Change::Modified { old, new } => (Some(old), Some(new)),
+        Change::Deleted(old) => (Some(old), None),
+    };
+    let Some(stream) = new.or(old) else {
+        return;
+    };
+    if is_source(stream) {
+        enqueuer.enqueue(Key::of(&**stream));
+    }
+    if annotation(stream, annotations::RELEASE_TAG).is_some() {
+        if let Some(key) = annotation(stream, annotations::SOURCE).and_then(key_of) {
+            enqueuer.enqueue(key);
+        }
+        return;
+    }
+    // Of a target, the streams of the tags that differ.
+    let tags = |stream: Option<&Arc<ImageStream>>| {
+        stream
+            .map(|stream| stream.spec.tags.clone())
+            .unwrap_or_default()
+    };
+    let (old, new) = (tags(old), tags(new));
+    let changed = old
+        .iter()
+        .filter(|tag| !new.contains(tag))
+        .chain(new.iter().filter(|tag| !old.contains(tag)));
+    let names: BTreeSet<_> = changed
+        .filter_map(|tag| tag.annotations.get(annotations::NAME))
+        .collect();
+    let namespace = stream.metadata.namespace.as_deref().unwrap_or_default();
+    for name in names {
+        for key in sources.sources_of(namespace, name) {
+            enqueuer.enqueue(key);
+        }
+    }
+}
+
+pub(super) struct StreamController {
+    pub(super) tools: Tools,
+    pub(super) sources: Sources,
+}
+
+impl StreamController {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let options = &self.sources.services.options;
+        let is_watched = options
+            .release_namespaces
+            .iter()
+            .any(|one| one == key.namespace())
+            && (options.only_sources.is_empty()
+                || options.only_sources.iter().any(|one| one == key.name()));
+        let source = self
+            .sources
+            .streams
+            .get(&key)
+            .filter(|source| is_watched && is_source(source));
+        let Some(source) = source else {
+            return Ok(Outcome::Gone);
+        };
+        if source.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let Some(facts) = self.sources.gather(&self.tools, source).await? else {
+            return Ok(Outcome::RequeueAfter(KEY_RETRY));
+        };
+        let decision = decide(&facts);
+        tracing::debug!(%key, reason = decision.state.reason, "{}", decision.state.message);
+        let requeue_after = decision.requeue_after;
+        self.act(&facts, decision).await?;
+        Ok(requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter))
+    }
+}

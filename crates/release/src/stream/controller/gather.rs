@@ -1,0 +1,313 @@
+//! Gathers the facts about a stream.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use neap_kit::{apply::Error, builder::Tools, key::Key};
+
+use super::Sources;
+use crate::{
+    api::{ProwJobState, annotations},
+    config::{ANNOTATION_LIMIT, CONFIG_MAP_LIMIT, ConfigError, ReleaseConfig, parse},
+    image_stream::api::{ImageStream, TagReference},
+    names,
+    payload::Phase,
+    stream::facts::{
+        AcceptedRelease, Facts, PeriodicRun, Release, annotation, created, public_repository,
+    },
+    version,
+};
+
+/// The key of the configuration in a ConfigMap.
+const CONFIG_KEY: &str = "config.json";
+
+type LoadedConfig = Result<Arc<ReleaseConfig>, ConfigError>;
+
+impl Sources {
+    /// The facts about the stream of `source`; none while there is no key for the tokens of its runs.
+    pub(in crate::stream) async fn gather(
+        &self,
+        tools: &Tools,
+        source: Arc<ImageStream>,
+    ) -> Result<Option<Facts>, Error> {
+        let Some(run_key) = self.services.run_keys.newest().await? else {
+            return Ok(None);
+        };
+        let loaded = load(tools, &source).await?;
+        let mut facts = Facts {
+            options: self.services.options.clone(),
+            target: None,
+            payloads: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            periodic_runs: BTreeMap::new(),
+            prow: self.services.prow.get(),
+            accepted: Arc::default(),
+            previous: BTreeMap::new(),
+            destinations: BTreeMap::new(),
+            informing: BTreeMap::new(),
+            release_names: BTreeMap::new(),
+            run_key,
+            now: tools.clock.now(),
+            config: loaded.clone(),
+            source,
+        };
+        let Ok(config) = loaded else {
+            return Ok(Some(facts));
+        };
+        facts.target = if config.is_stable() {
+            Some(facts.source.clone())
+        } else {
+            self.streams.get(&Key::new(facts.namespace(), &config.to))
+        };
+        if config.end_of_life || facts.target.is_none() {
+            return Ok(Some(facts));
+        }
+        self.releases(&mut facts, &config);
+        self.runs_of_periodics(&mut facts);
+        self.destinations(&mut facts, &config);
+        if starts_upgrades(&config) {
+            facts.accepted = Arc::new(self.accepted_releases());
+        }
+        if config.is_stable() {
+            self.informing(tools, &mut facts).await?;
+            self.images(&mut facts, &config).await;
+        }
+        Ok(Some(facts))
+    }
+
+    /// The objects of each release.
+    fn releases(&self, facts: &mut Facts, config: &ReleaseConfig) {
+        let namespace = facts.namespace().to_owned();
+        let options = self.services.options.clone();
+        let Some(target) = facts.target.clone() else {
+            return;
+        };
+        for tag in target
+            .spec
+            .tags
+            .iter()
+            .filter(|tag| is_of_stream(tag, config))
+        {
+            let name = &tag.name;
+            if let Some(payload) = self.payloads.get(&Key::new(&namespace, name)) {
+                facts.payloads.insert(name.clone(), payload);
+            }
+            let mirror = facts.mirror_name(config, name);
+            if let Some(mirrored) = self.streams.get(&Key::new(&namespace, &mirror)) {
+                facts.mirrors.insert(mirror, mirrored);
+            }
+            for job in [
+                name.clone(),
+                names::alternate_mirror_job(name),
+                names::removal_job(name),
+            ] {
+                if let Some(found) = self.jobs.get(&Key::new(&options.job_namespace, &job)) {
+                    facts.jobs.insert(job, found);
+                }
+            }
+            let runs = self.runs.get(name);
+            let runs = runs
+                .iter()
+                .filter(|run| run.metadata.namespace.as_deref() == Some(&*options.prow_namespace));
+            let runs: BTreeSet<_> = runs.map(|run| run.name().to_owned()).collect();
+            if !runs.is_empty() {
+                facts.runs.insert(name.clone(), runs);
+            }
+        }
+    }
+
+    fn runs_of_periodics(&self, facts: &mut Facts) {
+        for run in self.periodics_by_source.get(&facts.source_name()) {
+            let Some(created) = run.metadata.creation_timestamp.as_ref() else {
+                continue;
+            };
+            let state = run.status.state;
+            let ended = run.status.completion_time.is_some()
+                || matches!(
+                    state,
+                    ProwJobState::Success
+                        | ProwJobState::Failure
+                        | ProwJobState::Aborted
+                        | ProwJobState::Error
+                );
+            let found = PeriodicRun {
+                created: created.0,
+                ended,
+            };
+            let job = run
+                .annotation(annotations::PROW_JOB)
+                .unwrap_or(&run.job)
+                .to_owned();
+            let last = facts
+                .periodic_runs
+                .entry(job)
+                .or_insert_with(|| found.clone());
+            if found.created > last.created {
+                *last = found;
+            }
+        }
+    }
+
+    fn destinations(&self, facts: &mut Facts, config: &ReleaseConfig) {
+        for to in config
+            .publish
+            .values()
+            .filter_map(|publish| publish.image_stream_ref.as_ref())
+        {
+            let namespace = if to.namespace.is_empty() {
+                facts.namespace()
+            } else {
+                &to.namespace
+            };
+            let key = Key::new(namespace, &to.name);
+            if let Some(found) = self.streams.get(&key) {
+                facts.destinations.insert(key, found);
+            }
+        }
+    }
+
+    /// The accepted releases of all streams of the release namespaces.
+    fn accepted_releases(&self) -> Vec<AcceptedRelease> {
+        let options = &self.services.options;
+        let mut accepted = Vec::new();
+        for target in options
+            .release_namespaces
+            .iter()
+            .flat_map(|it| self.streams.list(it))
+        {
+            let stable = stable_config(&target);
+            let has_releases = annotation(&target, annotations::HAS_RELEASES) == Some("true");
+            let repository = public_repository(&target, options);
+            if !has_releases && stable.is_none() {
+                continue;
+            }
+            let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
+            for tag in &target.spec.tags {
+                let Some(stream) = tag.annotations.get(annotations::NAME) else {
+                    continue;
+                };
+                let payload = self.payloads.get(&Key::new(namespace, &tag.name));
+                let payloads = payload
+                    .map(|it| (tag.name.clone(), it))
+                    .into_iter()
+                    .collect();
+                if Release::of(tag, &payloads).phase != Some(Phase::Accepted) {
+                    continue;
+                }
+                let repository = repository.as_deref();
+                accepted.push(AcceptedRelease {
+                    stream: stream.clone(),
+                    is_stable: stable.as_ref().is_some_and(|config| config.name == *stream),
+                    tag: tag.name.clone(),
+                    created: created(tag),
+                    pull_spec: repository
+                        .map(|it| format!("{it}:{}", tag.name))
+                        .unwrap_or_default(),
+                });
+            }
+        }
+        accepted
+    }
+
+    /// The configurations whose jobs also inform about the releases of a Stable stream.
+    async fn informing(&self, tools: &Tools, facts: &mut Facts) -> Result<(), Error> {
+        let suffix = &self.services.options.art_suffix;
+        if suffix.is_empty() {
+            return Ok(());
+        }
+        let tags = facts.source.spec.tags.iter();
+        let minors: BTreeSet<_> = tags
+            .filter_map(|tag| version::parse(&tag.name))
+            .map(|version| format!("{}.{}", version.major, version.minor))
+            .collect();
+        for minor in minors {
+            let key = Key::new(facts.namespace(), &format!("{minor}{suffix}"));
+            if let Some(source) = self.streams.get(&key) {
+                let config = load(tools, &source).await?;
+                let config = config.map_err(|error| format!("{key}: {error}"));
+                facts.informing.insert(minor, config);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the images of Stable releases say, as far as a decision needs it.
+    async fn images(&self, facts: &mut Facts, config: &ReleaseConfig) {
+        let samples_upgrades = config.upgraded_on().next().is_some();
+        let source = facts.source.clone();
+        for tag in &source.spec.tags {
+            let release = Release::of(tag, &facts.payloads);
+            let needs_name = matches!(release.phase, None | Some(Phase::Pending))
+                && release.annotation(annotations::REWRITE).is_none();
+            let needs_previous = samples_upgrades && release.phase == Some(Phase::Ready);
+            let imported = source
+                .status
+                .as_ref()
+                .and_then(|status| status.tag(&tag.name));
+            let item = imported.and_then(|imported| imported.items.first());
+            let Some(item) = item.filter(|_| needs_name || needs_previous) else {
+                continue;
+            };
+            match self
+                .services
+                .reader
+                .read(&item.docker_image_reference)
+                .await
+            {
+                Ok(info) => {
+                    facts
+                        .release_names
+                        .insert(tag.name.clone(), info.name.clone());
+                    facts
+                        .previous
+                        .insert(tag.name.clone(), info.previous.clone());
+                }
+                Err(error) => {
+                    tracing::warn!(tag = tag.name, error, "a release image cannot be read")
+                }
+            }
+        }
+    }
+}
+
+/// Whether a tag of a target belongs to a stream, or may.
+fn is_of_stream(tag: &TagReference, config: &ReleaseConfig) -> bool {
+    let name = tag.annotations.get(annotations::NAME);
+    name.map_or(config.is_stable(), |name| *name == config.name)
+}
+
+fn stable_config(source: &ImageStream) -> Option<ReleaseConfig> {
+    let config = parse(annotation(source, annotations::CONFIG)?, CONFIG_MAP_LIMIT).ok()?;
+    config.is_stable().then_some(config)
+}
+
+fn starts_upgrades(config: &ReleaseConfig) -> bool {
+    config.verify.values().any(|one| one.upgrade) || config.periodic.values().any(|one| one.upgrade)
+}
+
+/// Reads the configuration of a source, from its annotation or from the ConfigMap that it names.
+async fn load(tools: &Tools, source: &ImageStream) -> Result<LoadedConfig, Error> {
+    if let Some(text) = annotation(source, annotations::CONFIG) {
+        return Ok(parse(text, ANNOTATION_LIMIT).map(Arc::new));
+    }
+    let name = annotation(source, annotations::CONFIG_REF).unwrap_or_default();
+    let key = Key::new(
+        source.metadata.namespace.as_deref().unwrap_or_default(),
+        name,
+    );
+    let Some(map) = tools.writer.find::<ConfigMap>(&key).await? else {
+        let message = format!("the ConfigMap {key}, which has the configuration, does not exist");
+        return Ok(Err(ConfigError::Missing(message)));
+    };
+    let text = map.data.as_ref().and_then(|data| data.get(CONFIG_KEY));
+    let Some(text) = text else {
+        let message = format!("the ConfigMap {key} has no key {CONFIG_KEY}");
+        return Ok(Err(ConfigError::Missing(message)));
+    };
+    Ok(parse(text, CONFIG_MAP_LIMIT).map(Arc::new))
+}

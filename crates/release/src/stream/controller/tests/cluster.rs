@@ -1,0 +1,385 @@
+//! A server with both controllers, and what Jobs, Prow and users do.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::{BoxFuture, FutureExt};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{batch::v1::Job, core::v1::Namespace},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
+use kube::{
+    Api, Client, CustomResourceExt, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use neap_kit::{apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api::{ProwJob, ReleasePayload, annotations, release_payload_definition},
+    config::ReleaseQualifiers,
+    image_stream::api::ImageStream,
+    payload::{
+        Phase,
+        controller::{PayloadOptions, component},
+        facts::Timeouts,
+        run_keys::RunKeys,
+    },
+    stream::{
+        StreamState,
+        controller::{Services, components},
+        options::StreamOptions,
+        prow_config::{ProwConfig, SharedProwConfig},
+        release_reader::{CachedReader, ReleaseInfo, ReleaseReader},
+    },
+};
+
+pub(super) struct TestCluster {
+    pub(super) client: Client,
+    clock: Clock,
+    watches: Watches,
+    _tasks: Mutex<JoinSet<()>>,
+    _pocket: Pocket,
+}
+
+/// The job configuration of Prow with these periodics.
+pub(super) fn periodics(names: &[&str]) -> String {
+    let periodic = |name: &&str| {
+        format!(
+            "- name: {name}\n  agent: kubernetes\n  cluster: build01\n  interval: 24h\n  spec:\n    containers:\n    - image: x\n"
+        )
+    };
+    let all: String = names.iter().map(periodic).collect();
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!("periodics:\n{all}")
+    }
+}
+
+/// The configuration of a nightly stream with these fields.
+pub(super) fn integration(fields: Value) -> Value {
+    let mut config = json!({"name": "4.21.0-0.nightly", "to": "release"});
+    if let (Value::Object(config), Value::Object(fields)) = (&mut config, fields) {
+        config.extend(fields);
+    }
+    config
+}
+
+pub(super) fn condition(payload: &ReleasePayload, type_: &str) -> Condition {
+    let conditions = &payload.status.as_ref().unwrap().conditions;
+    conditions
+        .iter()
+        .find(|it| it.type_ == type_)
+        .unwrap()
+        .clone()
+}
+
+#[derive(Debug)]
+struct Images;
+
+impl ReleaseReader for Images {
+    fn read<'a>(&'a self, pull_spec: &'a str) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
+        let name = pull_spec.rsplit(':').next().unwrap_or_default().to_owned();
+        let previous = vec!["4.10.18".to_owned(), "4.11.10".to_owned()];
+        async move { Ok(ReleaseInfo { name, previous }) }.boxed()
+    }
+}
+
+impl TestCluster {
+    pub(super) async fn open(prow: &str) -> Self {
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+            .await
+            .unwrap();
+        let client = Client::new(pocket.service(), "ocp");
+        let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+        for namespace in ["ocp", "ci", "ci-release"] {
+            let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+            let namespaces: Api<Namespace> = Api::all(client.clone());
+            namespaces
+                .create(&PostParams::default(), &object)
+                .await
+                .unwrap();
+        }
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let prow_jobs = serde_json::from_value(prow_job_definition()).unwrap();
+        for definition in [ImageStream::crd(), release_payload_definition(), prow_jobs] {
+            definitions
+                .create(&PostParams::default(), &definition)
+                .await
+                .unwrap();
+        }
+        clock.sleep(Duration::from_millis(100)).await;
+        let (watches, watching) = Watches::new(clock);
+        let context = Context {
+            client: client.clone(),
+            watches: watches.clone(),
+            leadership: Leadership::without_election(clock),
+            clock,
+        };
+        let mut options = StreamOptions::new("ocp", "ci-release", "ci");
+        options.registry = Some("reg.example".to_owned());
+        let run_keys = RunKeys::new(context.writer("release-keys"), "ocp", || Some([7; 32]));
+        let services = Services {
+            options: Arc::new(options),
+            prow: SharedProwConfig::new(ProwConfig::parse([("jobs.yaml", prow)]).unwrap()),
+            run_keys: run_keys.clone(),
+            reader: CachedReader::new(Arc::new(Images)),
+        };
+        let payload_options = PayloadOptions {
+            timeouts: Timeouts::default(),
+            run_keys,
+            qualifiers: Arc::new(parking_lot::RwLock::new(Arc::new(
+                ReleaseQualifiers::default(),
+            ))),
+        };
+        let mut all = components(&context, services).unwrap();
+        all.push(component(&context, payload_options).unwrap());
+        let mut tasks = JoinSet::new();
+        let stop = CancellationToken::new();
+        tasks.spawn(watching.run(stop.clone()));
+        for component in all {
+            tasks.spawn(component.run(stop.clone()));
+        }
+        Self {
+            client,
+            clock,
+            watches,
+            _tasks: Mutex::new(tasks),
+            _pocket: pocket,
+        }
+    }
+
+    pub(super) async fn pass(&self, time: Duration) {
+        self.clock.sleep(time).await;
+    }
+
+    pub(super) fn metrics(&self) -> String {
+        self.watches.process().metrics()
+    }
+
+    /// The number of writes so far.
+    pub(super) fn writes(&self) -> u64 {
+        let metrics = self.metrics();
+        let lines = metrics
+            .lines()
+            .filter(|line| line.starts_with("neaptide_writes_total{"));
+        lines
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+
+    fn api<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    pub(super) async fn get<K>(&self, name: &str) -> Option<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.get_in("ocp", name).await
+    }
+
+    pub(super) async fn get_in<K>(&self, namespace: &str, name: &str) -> Option<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api(namespace).get_opt(name).await.unwrap()
+    }
+
+    pub(super) async fn all<K>(&self, namespace: &str) -> Vec<K>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api(namespace)
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+    }
+
+    pub(super) async fn create_in<K>(&self, namespace: &str, object: &K)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api::<K>(namespace)
+            .create(&PostParams::default(), object)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn delete_in<K>(&self, namespace: &str, name: &str)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api::<K>(namespace)
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
+    /// Creates an ImageStream, with its status.
+    pub(super) async fn declare_object(&self, stream: &Value) {
+        let mut object: ImageStream = serde_json::from_value(with_kind(stream)).unwrap();
+        let api: Api<ImageStream> = self.api("ocp");
+        let status = object.status.take();
+        let created = api.create(&PostParams::default(), &object).await.unwrap();
+        if let Some(status) = status {
+            // The controller may have written the object by now.
+            let patch = Patch::Merge(json!({"status": status}));
+            api.patch_status(&created.name_any(), &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Creates the target and the source of a stream, with two images.
+    pub(super) async fn declare(&self, config: &Value) {
+        self.declare_object(&json!({"metadata": {"name": "release"}, "spec": {}}))
+            .await;
+        let tag = |name: &str| {
+            let from =
+                json!({"kind": "DockerImage", "name": format!("reg.example/ocp/{name}:latest")});
+            json!({"name": name, "from": from})
+        };
+        self.declare_object(&json!({
+            "metadata": {"name": "4.21-art-latest", "annotations": {annotations::CONFIG: config.to_string()}},
+            "spec": {"tags": [tag("cli"), tag("etcd")]},
+            "status": {"tags": [imported("cli", "sha256:aaa"), imported("etcd", "sha256:bbb")]},
+        }))
+        .await;
+    }
+
+    /// A new image of etcd is imported.
+    pub(super) async fn new_image(&self, number: usize) {
+        let api: Api<ImageStream> = self.api("ocp");
+        let digest = format!("sha256:e{number}");
+        let tags = json!([imported("cli", "sha256:aaa"), imported("etcd", &digest)]);
+        let patch = Patch::Merge(json!({"status": {"tags": tags}}));
+        api.patch_status("4.21-art-latest", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn annotate(&self, stream: &str, name: &str, value: &str) {
+        let api: Api<ImageStream> = self.api("ocp");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {name: value}}}));
+        api.patch(stream, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn override_payload(&self, name: &str, decision: &str, reason: &str) {
+        let api: Api<ReleasePayload> = self.api("ocp");
+        let decision = json!({"override": decision, "reason": reason});
+        let patch = Patch::Merge(json!({"spec": {"payloadOverride": decision}}));
+        api.patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// The Job of a release ends.
+    pub(super) async fn end_job(&self, name: &str, completed: bool) {
+        let now = "2026-01-02T03:04:30Z";
+        let condition = |type_: &str, reason: &str, message: &str| {
+            json!({
+                "type": type_, "status": "True", "reason": reason, "message": message,
+                "lastTransitionTime": now, "lastProbeTime": now,
+            })
+        };
+        let status = if completed {
+            json!({
+                "startTime": now, "completionTime": now, "succeeded": 1,
+                "conditions": [condition("SuccessCriteriaMet", "CompletionsReached", ""), condition("Complete", "CompletionsReached", "")],
+            })
+        } else {
+            let message = "the image of etcd is missing";
+            json!({
+                "startTime": now, "failed": 4,
+                "conditions": [
+                    condition("FailureTarget", "BackoffLimitExceeded", message),
+                    condition("Failed", "BackoffLimitExceeded", message),
+                ],
+            })
+        };
+        let api: Api<Job> = self.api("ci-release");
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Prow ends a run.
+    pub(super) async fn end_run(&self, name: &str, state: &str) {
+        let api: Api<ProwJob> = self.api("ci");
+        let now = self.clock.now();
+        let now = jiff::Timestamp::from_second(now.as_second())
+            .unwrap()
+            .to_string();
+        let url = format!("https://prow.example.com/{name}");
+        let status = json!({"state": state, "startTime": now, "completionTime": now, "url": url});
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn phase(&self, name: &str) -> Phase {
+        let payload: ReleasePayload = self.get(name).await.unwrap();
+        Phase::of_payload(&payload)
+    }
+
+    /// The state of the nightly stream.
+    pub(super) async fn state(&self) -> StreamState {
+        let source: ImageStream = self.get("4.21-art-latest").await.unwrap();
+        let annotations = source.metadata.annotations.unwrap();
+        serde_json::from_str(&annotations[annotations::STREAM_STATE]).unwrap()
+    }
+
+    /// The tags of the target.
+    pub(super) async fn releases(&self) -> Vec<String> {
+        let target: ImageStream = self.get("release").await.unwrap();
+        target.spec.tags.into_iter().map(|tag| tag.name).collect()
+    }
+}
+
+fn imported(tag: &str, digest: &str) -> Value {
+    let item = json!({
+        "created": "2026-01-02T03:00:00Z", "image": digest, "generation": 1,
+        "dockerImageReference": format!("reg.example/ocp/{tag}@{digest}"),
+    });
+    json!({"tag": tag, "items": [item]})
+}
+
+fn with_kind(stream: &Value) -> Value {
+    let mut stream = stream.clone();
+    stream["apiVersion"] = json!("image.openshift.io/v1");
+    stream["kind"] = json!("ImageStream");
+    stream
+}
+
+/// As Prow installs it: without a status subresource.
+fn prow_job_definition() -> Value {
+    json!({
+        "metadata": {
+            "name": "prowjobs.prow.k8s.io",
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/test-infra/pull/8669"},
+        },
+        "spec": {
+            "group": "prow.k8s.io", "scope": "Namespaced",
+            "names": {"plural": "prowjobs", "singular": "prowjob", "kind": "ProwJob", "listKind": "ProwJobList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}

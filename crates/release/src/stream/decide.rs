@@ -1,0 +1,315 @@
+//! What to do about a stream: a pure function of [`Facts`].
+//!
+//! The steps do not wait for each other: a release that cannot go on is a problem in the state of the
+//! stream, and all others go on.
+
+mod actions;
+mod adoption;
+mod cut;
+mod environment;
+mod jobs;
+mod mirror;
+mod payload;
+mod pending;
+mod periodic;
+mod publish;
+mod ready;
+mod removal;
+mod run;
+mod sampling;
+#[cfg(test)]
+mod tests;
+mod upgrade_source;
+mod verification;
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::Job;
+use neap_kit::event::EventDraft;
+
+pub use self::{
+    actions::{Actions, WhyNot},
+    verification::backoff,
+};
+use super::{
+    StreamState,
+    facts::{Facts, annotation},
+};
+use crate::{
+    api::{ProwJob, ReleasePayload, annotations},
+    config::ReleaseConfig,
+    image_stream::api::{ImageStream, TagReference},
+};
+
+/// What to write for a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The writes. Each is tried, whatever becomes of the others.
+    pub changes: Vec<StreamChange>,
+    /// What happened.
+    pub events: Vec<EventDraft>,
+    /// What the stream does or waits for.
+    pub state: StreamState,
+    /// When time alone may change the decision.
+    pub requeue_after: Option<Duration>,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamChange {
+    /// Writes the tags of an ImageStream and annotations of it, in the state that was read.
+    UpdateStream {
+        /// The ImageStream as it was read.
+        stream: Arc<ImageStream>,
+        /// All its tags, if they change.
+        tags: Option<Vec<TagReference>>,
+        /// Annotations to set, or to remove.
+        annotations: BTreeMap<String, Option<String>>,
+        /// Why.
+        reason: String,
+    },
+    /// Creates the mirror of a release.
+    CreateMirror(Box<ImageStream>),
+    /// Creates the payload of a release.
+    CreatePayload(Box<ReleasePayload>),
+    /// Creates a Job.
+    CreateJob(Box<Job>),
+    /// Launches a ProwJob.
+    CreateRun(Box<ProwJob>),
+}
+
+impl fmt::Display for StreamChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |meta: &kube::api::ObjectMeta| {
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            format!("{namespace}/{}", meta.name.as_deref().unwrap_or_default())
+        };
+        match self {
+            Self::UpdateStream { stream, reason, .. } => {
+                write!(f, "update ImageStream {}: {reason}", name(&stream.metadata))
+            }
+            Self::CreateMirror(mirror) => {
+                write!(f, "create ImageStream {}", name(&mirror.metadata))
+            }
+            Self::CreatePayload(payload) => {
+                write!(f, "create ReleasePayload {}", name(&payload.metadata))
+            }
+            Self::CreateJob(job) => write!(f, "create Job {}", name(&job.metadata)),
+            Self::CreateRun(run) => write!(f, "create ProwJob {}", name(&run.metadata)),
+        }
+    }
+}
+
+/// A decision in the making.
+struct Draft<'a> {
+    facts: &'a Facts,
+    config: &'a ReleaseConfig,
+    changes: Vec<StreamChange>,
+    events: Vec<EventDraft>,
+    problems: Vec<String>,
+    requeue_at: Option<Timestamp>,
+    /// The tags of the target as they should be.
+    tags: Vec<TagReference>,
+    /// Why the tags change.
+    reasons: Vec<String>,
+    /// ProwJobs that were decided on so far.
+    launches: usize,
+}
+
+impl<'a> Draft<'a> {
+    fn new(facts: &'a Facts, config: &'a ReleaseConfig) -> Self {
+        let target = facts.target.as_ref();
+        Self {
+            facts,
+            config,
+            changes: Vec::new(),
+            events: Vec::new(),
+            problems: Vec::new(),
+            requeue_at: None,
+            tags: target
+                .map(|target| target.spec.tags.clone())
+                .unwrap_or_default(),
+            reasons: Vec::new(),
+            launches: 0,
+        }
+    }
+
+    fn look_again_at(&mut self, moment: Timestamp) {
+        self.requeue_at = Some(
+            self.requeue_at
+                .map_or(moment, |earlier| earlier.min(moment)),
+        );
+    }
+
+    /// Notes that a release cannot go on; the others do.
+    fn problem(&mut self, reason: &'static str, message: String) {
+        self.events
+            .push(EventDraft::warning(reason, message.clone()));
+        self.problems.push(message);
+    }
+
+    /// Changes the annotations of a release tag.
+    fn annotate(&mut self, tag: &str, changes: &[(&str, Option<&str>)], reason: &str) {
+        let Some(tag) = self.tags.iter_mut().find(|it| it.name == tag) else {
+            return;
+        };
+        let before = tag.annotations.clone();
+        for (name, value) in changes {
+            match value {
+                Some(value) => tag
+                    .annotations
+                    .insert((*name).to_owned(), (*value).to_owned()),
+                None => tag.annotations.remove(*name),
+            };
+        }
+        if tag.annotations != before {
+            self.reasons.push(format!("{}: {reason}", tag.name));
+        }
+    }
+}
+
+/// Decides what to do about a stream.
+pub fn decide(facts: &Facts) -> Decision {
+    let config = match &facts.config {
+        Ok(config) => config.clone(),
+        Err(error) => {
+            let message = error.to_string();
+            let event = EventDraft::warning("InvalidReleaseDefinition", message.clone());
+            return idle(
+                facts,
+                StreamState::new("InvalidReleaseDefinition", message),
+                vec![event],
+            );
+        }
+    };
+    if config.end_of_life {
+        let state = StreamState::new(
+            "EndOfLife",
+            "the stream is over; nothing is created any more",
+        );
+        return idle(facts, state, Vec::new());
+    }
+    let Some(target) = &facts.target else {
+        let message = format!(
+            "the target ImageStream {}/{} does not exist",
+            facts.namespace(),
+            config.to
+        );
+        let event = EventDraft::warning("InvalidReleaseDefinition", message.clone());
+        return idle(
+            facts,
+            StreamState::new("TargetNotFound", message),
+            vec![event],
+        );
+    };
+    let mut draft = Draft::new(facts, &config);
+    let actions = Actions::calculate(facts, &config);
+    adoption::decide(&mut draft, &actions);
+    removal::decide(&mut draft, &actions);
+    let why_not = cut::decide(&mut draft, &actions);
+    pending::decide(&mut draft, &actions);
+    ready::decide(&mut draft, &actions);
+    publish::decide(&mut draft, &actions);
+    periodic::decide(&mut draft, &actions);
+    write_target(&mut draft, target);
+    let mut state = actions.state(why_not);
+    state.problems = std::mem::take(&mut draft.problems);
+    state.problems.sort();
+    state.problems.dedup();
+    write_state(&mut draft.changes, facts, &state);
+    // An Event is told once: the state remembers the problem.
+    let known = annotation(&facts.source, annotations::STREAM_STATE);
+    let known: StreamState = known
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    draft
+        .events
+        .retain(|event| !known.problems.contains(&event.message));
+    let look_again = facts.options.look_again;
+    let requeue_after = draft.requeue_at.map_or(look_again, |moment| {
+        let wait = moment
+            .duration_since(facts.now)
+            .max(SignedDuration::from_secs(1));
+        wait.unsigned_abs().min(look_again)
+    });
+    Decision {
+        changes: draft.changes,
+        events: draft.events,
+        state,
+        requeue_after: Some(requeue_after),
+    }
+}
+
+/// Nothing to do but to say why. The Event is told once: the state remembers it.
+fn idle(facts: &Facts, state: StreamState, events: Vec<EventDraft>) -> Decision {
+    let mut changes = Vec::new();
+    write_state(&mut changes, facts, &state);
+    Decision {
+        events: if changes.is_empty() {
+            Vec::new()
+        } else {
+            events
+        },
+        changes,
+        state,
+        requeue_after: None,
+    }
+}
+
+/// Writes the state of the stream into an annotation of its source, together with other writes of it.
+fn write_state(changes: &mut Vec<StreamChange>, facts: &Facts, state: &StreamState) {
+    let text = serde_json::to_string(state).unwrap_or_default();
+    if annotation(&facts.source, annotations::STREAM_STATE) == Some(&text) {
+        return;
+    }
+    let same = changes.iter_mut().find_map(|change| match change {
+        StreamChange::UpdateStream {
+            stream,
+            annotations,
+            ..
+        } if stream.metadata.uid == facts.source.metadata.uid
+            && stream.metadata.name == facts.source.metadata.name =>
+        {
+            Some(annotations)
+        }
+        _ => None,
+    });
+    let name = annotations::STREAM_STATE.to_owned();
+    match same {
+        Some(annotations) => {
+            annotations.insert(name, Some(text));
+        }
+        None => changes.push(StreamChange::UpdateStream {
+            stream: facts.source.clone(),
+            tags: None,
+            annotations: [(name, Some(text))].into(),
+            reason: format!("its state: {}", state.reason),
+        }),
+    }
+}
+
+/// One write of the target for everything that was decided about its tags. It comes first: a payload is
+/// created for a tag that is there.
+fn write_target(draft: &mut Draft<'_>, target: &Arc<ImageStream>) {
+    let mut annotations = BTreeMap::new();
+    let is_marked = annotation(target, annotations::HAS_RELEASES) == Some("true");
+    if !is_marked {
+        annotations.insert(
+            annotations::HAS_RELEASES.to_owned(),
+            Some("true".to_owned()),
+        );
+        draft.reasons.push("it has releases".to_owned());
+    }
+    let tags = (draft.tags != target.spec.tags).then(|| draft.tags.clone());
+    if tags.is_none() && annotations.is_empty() {
+        return;
+    }
+    let change = StreamChange::UpdateStream {
+        stream: target.clone(),
+        tags,
+        annotations,
+        reason: draft.reasons.join("; "),
+    };
+    draft.changes.insert(0, change);
+}

@@ -1,0 +1,380 @@
+//! The Jobs that assemble, copy and remove releases.
+//!
+//! Our own tools get their arguments one by one. The tools of the original need a shell that prepares their
+//! home; their arguments are arguments of that shell and never part of its script.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::{Value, json};
+
+use crate::{
+    api::annotations,
+    config::ReleaseConfig,
+    image_stream::api::{DOCKER_IMAGE, ImageStream},
+    names,
+    stream::{
+        facts::{Facts, Release, public_repository},
+        options::Program,
+    },
+};
+
+/// Prepares the home of `oc` and runs it with the arguments of the script.
+const OC: &str = "set -euo pipefail
+mkdir -p \"$HOME\" \"$XDG_RUNTIME_DIR\"
+mkdir -p \"$HOME/.docker\"
+if [ -d /tmp/pull-secret ]; then cp -Lf /tmp/pull-secret/* \"$HOME/.docker/\"; fi
+oc registry login
+exec oc \"$@\"";
+/// The same for a release whose images are only referred to: `oc` reads a copy of the mirror without status.
+const OC_REFERENCE: &str = "set -euo pipefail
+mkdir -p \"$HOME\" \"$XDG_RUNTIME_DIR\"
+mkdir -p \"$HOME/.docker\"
+if [ -d /tmp/pull-secret ]; then cp -Lf /tmp/pull-secret/* \"$HOME/.docker/\"; fi
+oc registry login
+oc get imagestream \"$1\" --namespace=\"$2\" -o yaml | awk '/^status:/{exit} {print}' > /tmp/mirror.yaml
+[ -s /tmp/mirror.yaml ]
+exec oc adm release new --name=\"$3\" --from-image-stream-file=/tmp/mirror.yaml --to-image=\"$4\" \
+--reference-mode=\"$5\" --keep-manifest-list=\"$6\"";
+
+/// A Job cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum JobProblem {
+    /// There is no repository for the release image.
+    #[error("the target ImageStream has no public repository, and no registry is configured")]
+    NoRepository,
+    /// There is no image to run.
+    #[error("the mirror has no image for the tag cli, which runs the Job; set overrideCLIImage")]
+    NoImage,
+    /// The configuration of references is missing.
+    #[error("referenceRelease.pushRepository is not set")]
+    NoPushRepository,
+}
+
+/// What a Job runs.
+struct Work {
+    /// Arguments of `neap release`.
+    neap: Vec<String>,
+    /// The script for `oc`, and its arguments.
+    oc: (&'static str, Vec<String>),
+    /// The Secret with credentials of registries.
+    secret: String,
+}
+
+/// Whether manifest lists are kept.
+fn keeps_lists(facts: &Facts, config: &ReleaseConfig) -> bool {
+    facts.options.manifest_list_mode && !config.disable_manifest_list_mode
+}
+
+/// The Job that assembles a release of an Integration stream.
+pub(super) fn creation_job(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    release: &Release<'_>,
+    mirror: &ImageStream,
+) -> Result<Job, JobProblem> {
+    let tag = release.name();
+    let mirror_name = mirror.metadata.name.clone().unwrap_or_default();
+    let keep = keeps_lists(facts, config);
+    let mut arguments = vec![
+        format!("--name={tag}"),
+        format!("--from-image-stream={mirror_name}"),
+        format!("--namespace={}", facts.namespace()),
+    ];
+    let work = if release.tag.reference {
+        let reference = config
+            .reference_release
+            .as_ref()
+            .ok_or(JobProblem::NoPushRepository)?;
+        if reference.push_repository.is_empty() {
+            return Err(JobProblem::NoPushRepository);
+        }
+        let to = format!(
+            "{}:{}",
+            reference.push_repository,
+            names::reference_tag(tag)
+        );
+        arguments.push(format!("--to-image={to}"));
+        arguments.extend(modes(config, keep));
+        let positional = [
+            mirror_name,
+            facts.namespace().to_owned(),
+            tag.to_owned(),
+            to,
+            config.reference_mode.clone(),
+            keep.to_string(),
+        ];
+        let secret = if reference.secret_name.is_empty() {
+            &config.pull_secret_name
+        } else {
+            &reference.secret_name
+        };
+        Work {
+            neap: neap(&["new"], arguments),
+            oc: (OC_REFERENCE, positional.into()),
+            secret: secret.clone(),
+        }
+    } else {
+        let repository = target_repository(facts)?;
+        arguments.push(format!("--to-image={repository}:{tag}"));
+        arguments.extend(modes(config, keep));
+        Work {
+            neap: neap(&["new"], arguments.clone()),
+            oc: (OC, oc(&["adm", "release", "new"], arguments)),
+            secret: config.pull_secret_name.clone(),
+        }
+    };
+    job(facts, config, tag, tag, Some(mirror), &work)
+}
+
+/// The Job of a Stable release: it copies the images into the mirror, and assembles the release again if the
+/// image has another name than the tag.
+pub(super) fn stable_job(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    release: &Release<'_>,
+    mirror: &ImageStream,
+    rewrite: bool,
+) -> Result<Job, JobProblem> {
+    let tag = release.name();
+    let mirror_name = mirror.metadata.name.clone().unwrap_or_default();
+    let keep = keeps_lists(facts, config);
+    let status = facts.source.status.as_ref();
+    let imported = status
+        .and_then(|status| status.tag(tag))
+        .and_then(|tag| tag.items.first());
+    let image = imported
+        .map(|item| item.docker_image_reference.clone())
+        .ok_or(JobProblem::NoImage)?;
+    let namespace = format!("--namespace={}", facts.namespace());
+    let to_stream = format!("--to-image-stream={mirror_name}");
+    let keep_list = format!("--keep-manifest-list={keep}");
+    let mirroring = vec![image.clone(), to_stream, namespace.clone(), keep_list];
+    let work = if rewrite {
+        let repository = target_repository(facts)?;
+        let mut arguments = vec![format!("--name={tag}"), namespace];
+        if release.annotation(annotations::MIRROR_IMAGES).is_some() {
+            arguments.push(format!("--from-image-stream={mirror_name}"));
+        } else {
+            arguments.push(format!("--from-release={image}"));
+        }
+        arguments.push(format!("--to-image={repository}:{tag}"));
+        arguments.extend(modes(config, keep));
+        arguments.push("--metadata={}".to_owned());
+        Work {
+            neap: neap(&["new"], arguments.clone()),
+            oc: (OC, oc(&["adm", "release", "new"], arguments)),
+            secret: config.pull_secret_name.clone(),
+        }
+    } else {
+        Work {
+            neap: neap(&["mirror"], mirroring.clone()),
+            oc: (OC, oc(&["adm", "release", "mirror"], mirroring.clone())),
+            secret: config.pull_secret_name.clone(),
+        }
+    };
+    let mut job = job(facts, config, tag, tag, Some(mirror), &work)?;
+    if rewrite {
+        let first = Work {
+            neap: neap(&["mirror"], mirroring.clone()),
+            oc: (OC, oc(&["adm", "release", "mirror"], mirroring)),
+            secret: work.secret,
+        };
+        let image = job_image(facts, config, Some(mirror))?;
+        let container = container(facts, "mirror", &image, &first);
+        let pod = job
+            .spec
+            .as_mut()
+            .and_then(|spec| spec.template.spec.as_mut());
+        if let (Some(pod), Ok(container)) = (pod, serde_json::from_value(container)) {
+            pod.init_containers = Some(vec![container]);
+        }
+    }
+    Ok(job)
+}
+
+/// The Job that copies a release to the alternate repository.
+pub(super) fn alternate_mirror_job(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    tag: &str,
+    pull_spec: &str,
+    mirror: &ImageStream,
+) -> Result<Job, JobProblem> {
+    let to = format!("{}:{tag}", config.alternate_image_repository);
+    let keep = format!("--keep-manifest-list={}", keeps_lists(facts, config));
+    let arguments = vec![keep, pull_spec.to_owned(), to];
+    let work = Work {
+        neap: neap(&["copy"], arguments.clone()),
+        oc: (OC, oc(&["image", "mirror"], arguments)),
+        secret: config.alternate_image_repository_secret_name.clone(),
+    };
+    job(
+        facts,
+        config,
+        &names::alternate_mirror_job(tag),
+        tag,
+        Some(mirror),
+        &work,
+    )
+}
+
+/// The Job that asks for the removal of a release whose images are only referred to.
+pub(super) fn removal_job(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    tag: &str,
+    mirror: Option<&ImageStream>,
+) -> Result<Job, JobProblem> {
+    let reference = config
+        .reference_release
+        .as_ref()
+        .ok_or(JobProblem::NoPushRepository)?;
+    let push = &reference.push_repository;
+    if push.is_empty() {
+        return Err(JobProblem::NoPushRepository);
+    }
+    let arguments = vec![
+        "--keep-manifest-list=true".to_owned(),
+        format!("{push}:{}", names::reference_tag(tag)),
+        format!("{push}:{}", names::reference_removal_tag(tag)),
+    ];
+    let work = Work {
+        neap: neap(&["copy"], arguments.clone()),
+        oc: (OC, oc(&["image", "mirror"], arguments)),
+        secret: reference.secret_name.clone(),
+    };
+    job(facts, config, &names::removal_job(tag), tag, mirror, &work)
+}
+
+fn modes(config: &ReleaseConfig, keep: bool) -> [String; 2] {
+    [
+        format!("--reference-mode={}", config.reference_mode),
+        format!("--keep-manifest-list={keep}"),
+    ]
+}
+
+fn neap(command: &[&str], arguments: Vec<String>) -> Vec<String> {
+    let command = ["neap", "release"]
+        .iter()
+        .chain(command)
+        .map(|it| (*it).to_owned());
+    command.chain(arguments).collect()
+}
+
+fn oc(command: &[&str], arguments: Vec<String>) -> Vec<String> {
+    command
+        .iter()
+        .map(|it| (*it).to_owned())
+        .chain(arguments)
+        .collect()
+}
+
+fn target_repository(facts: &Facts) -> Result<String, JobProblem> {
+    let target = facts.target.as_ref().ok_or(JobProblem::NoRepository)?;
+    public_repository(target, &facts.options).ok_or(JobProblem::NoRepository)
+}
+
+/// The image of a Job: of the configuration, of the options, or the tag `cli` of the mirror.
+fn job_image(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    mirror: Option<&ImageStream>,
+) -> Result<String, JobProblem> {
+    if !config.override_cli_image.is_empty() {
+        return Ok(config.override_cli_image.clone());
+    }
+    if let Some(image) = &facts.options.tools.image {
+        return Ok(image.clone());
+    }
+    let cli = mirror
+        .and_then(|mirror| mirror.spec.tag("cli"))
+        .and_then(|tag| tag.from.as_ref());
+    if let Some(from) = cli.filter(|from| from.kind == DOCKER_IMAGE) {
+        return Ok(from.name.clone());
+    }
+    let status = mirror.and_then(|mirror| mirror.status.as_ref());
+    let repository = status
+        .map(|status| status.docker_image_repository.as_str())
+        .unwrap_or_default();
+    if repository.is_empty() {
+        return Err(JobProblem::NoImage);
+    }
+    Ok(format!("{repository}:cli"))
+}
+
+fn container(facts: &Facts, name: &str, image: &str, work: &Work) -> Value {
+    let mut container = json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "Always",
+        "env": [{"name": "HOME", "value": "/tmp"}, {"name": "XDG_RUNTIME_DIR", "value": "/tmp/run"}],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    });
+    if facts.options.tools.program == Program::Neap {
+        container["command"] = json!(work.neap);
+        if !work.secret.is_empty() {
+            let directory = json!({"name": "DOCKER_CONFIG", "value": "/tmp/pull-secret"});
+            if let Some(variables) = container["env"].as_array_mut() {
+                variables.push(directory);
+            }
+        }
+    } else {
+        let (script, arguments) = &work.oc;
+        let head = ["/bin/bash", "-c", script, ""].map(str::to_owned);
+        let command: Vec<_> = head.into_iter().chain(arguments.iter().cloned()).collect();
+        container["command"] = json!(command);
+    }
+    if !work.secret.is_empty() {
+        container["volumeMounts"] =
+            json!([{"name": "pull-secret", "mountPath": "/tmp/pull-secret"}]);
+    }
+    container
+}
+
+fn job(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    name: &str,
+    tag: &str,
+    mirror: Option<&ImageStream>,
+    work: &Work,
+) -> Result<Job, JobProblem> {
+    let image = job_image(facts, config, mirror)?;
+    let annotations: BTreeMap<&str, String> = BTreeMap::from([
+        (annotations::SOURCE, facts.source_name()),
+        (
+            annotations::TARGET,
+            format!("{}/{}", facts.namespace(), facts.target_name()),
+        ),
+        (annotations::RELEASE_TAG, tag.to_owned()),
+        (
+            annotations::GENERATION,
+            facts.target_generation().to_string(),
+        ),
+    ]);
+    let mut pod = json!({
+        "serviceAccountName": facts.options.tools.service_account,
+        "restartPolicy": "Never",
+        "containers": [container(facts, "build", &image, work)],
+    });
+    if !work.secret.is_empty() {
+        pod["volumes"] = json!([{"name": "pull-secret", "secret": {"secretName": work.secret}}]);
+    }
+    let job = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": facts.options.job_namespace,
+            "annotations": annotations,
+        },
+        "spec": {
+            "parallelism": 1,
+            "backoffLimit": 3,
+            "template": {"spec": pod},
+        },
+    });
+    // What is written above is a Job.
+    serde_json::from_value(job).map_err(|_| JobProblem::NoImage)
+}

@@ -1,0 +1,236 @@
+//! Releases whose image is being created: mirror, payload and Job, and the end of it.
+
+use super::{
+    Actions, Draft, StreamChange,
+    jobs::{creation_job, stable_job},
+    mirror::{MirrorProblem, mirror},
+    payload::release_payload,
+};
+use crate::{
+    api::{ReleasePayload, annotations},
+    payload::Phase,
+    stream::facts::{Release, annotation},
+};
+
+pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
+    for (at, release) in actions.pending.iter().enumerate() {
+        if draft.config.is_stable() {
+            stable(draft, release);
+        } else if at == 0 {
+            integration(draft, release);
+        } else {
+            let message = "Multiple releases were found simultaneously running.";
+            fail(draft, release, "Aborted", message);
+        }
+    }
+    for release in actions.failed.iter().chain(&actions.ready) {
+        advance(draft, release);
+    }
+}
+
+/// The annotations of a tag follow the phase of its payload.
+fn advance(draft: &mut Draft<'_>, release: &Release<'_>) {
+    let Some(payload) = release.payload else {
+        return;
+    };
+    match release.phase {
+        Some(Phase::Ready) => mark(draft, release, Phase::Ready),
+        Some(Phase::Failed) => {
+            let said = creation_message(payload);
+            let message = if said.is_empty() {
+                "Could not create the release image"
+            } else {
+                &said
+            };
+            fail(draft, release, "CreateReleaseFailed", message);
+        }
+        _ => {}
+    }
+}
+
+fn creation_message(payload: &ReleasePayload) -> String {
+    let status = payload.status.as_ref();
+    status
+        .map(|status| status.release_creation_job_result.message.clone())
+        .unwrap_or_default()
+}
+
+/// Sets the phase of a tag forward.
+pub(super) fn mark(draft: &mut Draft<'_>, release: &Release<'_>, phase: Phase) {
+    let changes = [
+        (annotations::PHASE, Some(phase.as_str())),
+        (annotations::REASON, None),
+        (annotations::MESSAGE, None),
+    ];
+    draft.annotate(release.name(), &changes, phase.as_str());
+}
+
+fn fail(draft: &mut Draft<'_>, release: &Release<'_>, reason: &str, message: &str) {
+    let changes = [
+        (annotations::PHASE, Some(Phase::Failed.as_str())),
+        (annotations::REASON, Some(reason)),
+        (annotations::MESSAGE, Some(message)),
+    ];
+    draft.annotate(release.name(), &changes, message);
+}
+
+fn integration(draft: &mut Draft<'_>, release: &Release<'_>) {
+    let facts = draft.facts;
+    let config = draft.config;
+    let tag = release.name();
+    let name = facts.mirror_name(config, tag);
+    let Some(mirrored) = facts.mirrors.get(&name) else {
+        return remake_mirror(draft, release);
+    };
+    let mirror_hash = annotation(mirrored, annotations::HASH).unwrap_or_default();
+    match release.annotation(annotations::HASH) {
+        None => {
+            let changes = [(annotations::HASH, Some(mirror_hash))];
+            return draft.annotate(tag, &changes, "the hash of its images");
+        }
+        Some(hash) if hash != mirror_hash => {
+            let message =
+                format!("the mirror {name} has other images than the release {tag} was cut from");
+            return fail(draft, release, "InputsChanged", &message);
+        }
+        Some(_) => {}
+    }
+    if !ensure_payload(draft, release) {
+        return;
+    }
+    let job = facts.jobs.contains_key(tag);
+    if !job && release.payload.is_some() {
+        match creation_job(facts, config, release, mirrored) {
+            Ok(job) => draft.changes.push(StreamChange::CreateJob(Box::new(job))),
+            Err(problem) => draft.problem("UnableToProcessRelease", format!("{tag}: {problem}")),
+        }
+    }
+}
+
+/// The mirror of a release that was cut by another controller, or whose mirror was deleted.
+fn remake_mirror(draft: &mut Draft<'_>, release: &Release<'_>) {
+    let facts = draft.facts;
+    let tag = release.name();
+    let due = Actions::calculate(facts, draft.config).due;
+    let hash = match (release.annotation(annotations::HASH), due) {
+        (Some(hash), _) => hash.to_owned(),
+        (None, Ok(hash)) => hash,
+        (None, Err(_)) => return,
+    };
+    match mirror(facts, draft.config, tag, &hash) {
+        Ok(mirror) => draft
+            .changes
+            .push(StreamChange::CreateMirror(Box::new(mirror))),
+        Err(MirrorProblem::NotImported(message)) => draft.problems.push(message),
+        Err(problem) => draft.problem("UnableToProcessRelease", format!("{tag}: {problem}")),
+    }
+}
+
+/// Creates the payload of a release if it has none. Whether it has one, or could get one.
+pub(super) fn ensure_payload(draft: &mut Draft<'_>, release: &Release<'_>) -> bool {
+    if release.payload.is_some() {
+        return true;
+    }
+    match release_payload(draft.facts, draft.config, release.tag) {
+        Ok(payload) => {
+            draft
+                .changes
+                .push(StreamChange::CreatePayload(Box::new(payload)));
+            true
+        }
+        Err(problem) => {
+            draft.problem(
+                "UnableToProcessRelease",
+                format!("{}: {problem}", release.name()),
+            );
+            false
+        }
+    }
+}
+
+fn stable(draft: &mut Draft<'_>, release: &Release<'_>) {
+    let facts = draft.facts;
+    let tag = release.name();
+    let imported = facts
+        .source
+        .status
+        .as_ref()
+        .and_then(|status| status.tag(tag));
+    let item = imported.and_then(|imported| imported.items.first());
+    let wanted = release.tag.generation.unwrap_or(0);
+    let is_imported = item.is_some_and(|item| item.generation >= wanted && !item.image.is_empty());
+    if let Some(imported) = imported.filter(|imported| !is_imported && imported.import_failed()) {
+        let said = imported
+            .import_condition()
+            .map(|it| it.message.as_str())
+            .unwrap_or_default();
+        return draft.problem(
+            "UnableToProcessRelease",
+            format!("{tag} could not be imported: {said}"),
+        );
+    }
+    if !is_imported && !release.tag.reference {
+        let message = format!("{tag} has not been imported yet");
+        return draft.problems.push(message);
+    }
+    let Some(rewrite) = rewrites(draft, release) else {
+        return;
+    };
+    let hash = format!("{tag}-{wanted}");
+    let name = facts.mirror_name(draft.config, tag);
+    let Some(mirrored) = facts.mirrors.get(&name) else {
+        match mirror(facts, draft.config, tag, &hash) {
+            Ok(mirror) => draft
+                .changes
+                .push(StreamChange::CreateMirror(Box::new(mirror))),
+            Err(problem) => draft.problem("UnableToProcessRelease", format!("{tag}: {problem}")),
+        }
+        return;
+    };
+    let mirror_hash = annotation(mirrored, annotations::HASH).unwrap_or_default();
+    if mirror_hash != hash {
+        let message = format!(
+            "{tag} was changed after its images were mirrored; delete the tag and make it again"
+        );
+        return draft.problem("UnableToProcessRelease", message);
+    }
+    draft.annotate(
+        tag,
+        &[(annotations::HASH, Some(&hash))],
+        "the hash of its image",
+    );
+    if !ensure_payload(draft, release) {
+        return;
+    }
+    if !facts.jobs.contains_key(tag) && release.payload.is_some() {
+        match stable_job(facts, draft.config, release, mirrored, rewrite) {
+            Ok(job) => draft.changes.push(StreamChange::CreateJob(Box::new(job))),
+            Err(problem) => draft.problem("UnableToProcessRelease", format!("{tag}: {problem}")),
+        }
+    }
+}
+
+/// Whether the image of a Stable release is assembled again under the name of its tag. Decided once: it is
+/// not if the image has that name. None while the name is not known.
+fn rewrites(draft: &mut Draft<'_>, release: &Release<'_>) -> Option<bool> {
+    let tag = release.name();
+    match release.annotation(annotations::REWRITE) {
+        Some(decided) => Some(decided == "true"),
+        None => {
+            let Some(name) = draft.facts.release_names.get(tag) else {
+                draft.problems.push(format!(
+                    "{tag}: the labels of its image have not been read yet"
+                ));
+                return None;
+            };
+            let rewrite = name != tag;
+            let value = if rewrite { "true" } else { "false" };
+            draft.annotate(
+                tag,
+                &[(annotations::REWRITE, Some(value))],
+                "what its image is called",
+            );
+            Some(rewrite)
+        }
+    }
+}

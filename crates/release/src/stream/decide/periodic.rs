@@ -1,0 +1,142 @@
+//! Jobs that run at certain times on the newest accepted release.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use croner::Cron;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Actions, Draft,
+    environment::Images,
+    run::{Request, RunKind, prow_job},
+    upgrade_source::upgrade_source,
+};
+use crate::{
+    config::ReleasePeriodic,
+    duration, names,
+    stream::facts::{PeriodicRun, Release, public_repository},
+};
+
+pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
+    if draft.config.periodic.is_empty() {
+        return;
+    }
+    let newest = if draft.config.is_stable() {
+        actions
+            .accepted_by_version()
+            .first()
+            .map(|it| (*it).clone())
+    } else {
+        actions.accepted.first().cloned()
+    };
+    for (key, periodic) in &draft.config.periodic {
+        if let Err(problem) = one(draft, key, periodic, newest.as_ref()) {
+            draft.problem("ProwJobInvalid", format!("periodic {key}: {problem}"));
+        }
+    }
+}
+
+fn one(
+    draft: &mut Draft<'_>,
+    key: &str,
+    periodic: &ReleasePeriodic,
+    newest: Option<&Release<'_>>,
+) -> Result<(), String> {
+    let facts = draft.facts;
+    let Some(job) = &periodic.prow_job else {
+        return Ok(());
+    };
+    let last = facts.periodic_runs.get(&job.name);
+    if last.is_some_and(|last| !last.ended) {
+        return Ok(());
+    }
+    let since = facts
+        .source
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|time| time.0);
+    let Some(due) = due(periodic, last, since.unwrap_or(facts.now))? else {
+        return Ok(());
+    };
+    if due > facts.now {
+        draft.look_again_at(due);
+        return Ok(());
+    }
+    let Some(release) = newest else {
+        draft.problems.push(format!(
+            "periodic {key}: there is no accepted release to run it on"
+        ));
+        return Ok(());
+    };
+    let tag = release.name();
+    let default = if draft.config.is_stable() {
+        "PreviousPatch"
+    } else {
+        "PreviousMinus1"
+    };
+    let source = if periodic.upgrade {
+        let from_release = periodic.upgrade_from_release.as_ref();
+        let from = &periodic.upgrade_from;
+        Some(upgrade_source(
+            facts,
+            draft.config,
+            tag,
+            from,
+            from_release,
+            default,
+        )?)
+    } else {
+        None
+    };
+    let latest = facts.pull_spec(draft.config, release.tag);
+    let mirror = facts.mirrors.get(&facts.mirror_name(draft.config, tag));
+    let request = Request {
+        name: names::run_name(&format!("{}-{key}", draft.config.name), &slot(last, due)),
+        kind: RunKind::Periodic,
+        key,
+        periodic: &job.name,
+        job: None,
+        tag,
+        payload_uid: None,
+        from_tag: source.as_ref().map(|it| it.tag.clone()),
+        images: Images {
+            latest: latest.ok_or("the release has no public repository")?,
+            initial: source.map(|it| it.pull_spec),
+            is_upgrade: periodic.upgrade,
+            mirror_repository: mirror.and_then(|it| public_repository(it, &facts.options)),
+            is_reference: release.tag.reference,
+            architecture: facts.options.architecture,
+            analysis: Vec::new(),
+        },
+    };
+    let run = prow_job(facts, request).map_err(|problem| problem.to_string())?;
+    draft.create_run(run);
+    Ok(())
+}
+
+/// The end of the name of a run: the moment at which it was due, so that it is launched once.
+fn slot(last: Option<&PeriodicRun>, due: Timestamp) -> String {
+    last.map_or_else(|| "first".to_owned(), |_| due.as_second().to_string())
+}
+
+/// When a periodic runs next. None if never.
+fn due(
+    periodic: &ReleasePeriodic,
+    last: Option<&PeriodicRun>,
+    since: Timestamp,
+) -> Result<Option<Timestamp>, String> {
+    if periodic.cron.is_empty() {
+        let interval = duration::parse(&periodic.interval).map_err(|error| error.to_string())?;
+        let interval = SignedDuration::try_from(interval).unwrap_or(SignedDuration::MAX);
+        return Ok(Some(last.map_or(since, |last| {
+            last.created.checked_add(interval).unwrap_or(Timestamp::MAX)
+        })));
+    }
+    let cron = Cron::from_str(&periodic.cron).map_err(|error| error.to_string())?;
+    let after = last.map_or(since, |last| last.created);
+    let after: Option<DateTime<Utc>> = DateTime::from_timestamp(after.as_second(), 0);
+    let next = after.and_then(|after| cron.find_next_occurrence(&after, false).ok());
+    Ok(next.and_then(|next| Timestamp::from_second(next.timestamp()).ok()))
+}

@@ -1,0 +1,65 @@
+//! Removes releases that are not needed any more.
+
+use super::{Actions, Draft, StreamChange, jobs::removal_job};
+use crate::{api::annotations, names, stream::facts::Release};
+
+pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
+    for (release, reason) in &actions.removals {
+        if is_published(draft, release.name()) {
+            continue;
+        }
+        if release.tag.reference && !removes_reference(draft, release) {
+            continue;
+        }
+        if draft.facts.options.soft_delete {
+            let now = draft.facts.now;
+            let now = jiff::Timestamp::from_second(now.as_second())
+                .unwrap_or(now)
+                .to_string();
+            if release.annotation(annotations::SOFT_DELETE).is_none() {
+                let changes = [(annotations::SOFT_DELETE, Some(now.as_str()))];
+                draft.annotate(release.name(), &changes, reason);
+            }
+        } else {
+            draft.tags.retain(|tag| tag.name != release.name());
+            draft
+                .reasons
+                .push(format!("{} is removed: {reason}", release.name()));
+        }
+    }
+}
+
+/// Whether another tag of the target stands for this release.
+fn is_published(draft: &Draft<'_>, release: &str) -> bool {
+    draft.tags.iter().any(|tag| {
+        let from = tag.from.as_ref();
+        from.is_some_and(|from| from.kind == "ImageStreamTag" && from.name == release)
+    })
+}
+
+/// Asks the registry for the removal of a release whose images are only referred to. Whether it has ended.
+fn removes_reference(draft: &mut Draft<'_>, release: &Release<'_>) -> bool {
+    let facts = draft.facts;
+    let tag = release.name();
+    if let Some(job) = facts.jobs.get(&names::removal_job(tag)) {
+        let status = job.status.as_ref();
+        let is_done = status.is_some_and(|status| status.completion_time.is_some());
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        let has_failed = conditions.any(|it| it.type_ == "Failed" && it.status == "True");
+        if has_failed {
+            draft.problems.push(format!(
+                "{tag} was not removed from its registry; its tag is removed"
+            ));
+        }
+        return is_done || has_failed;
+    }
+    let mirror = facts.mirrors.get(&facts.mirror_name(draft.config, tag));
+    match removal_job(facts, draft.config, tag, mirror.map(|it| &**it)) {
+        Ok(job) => draft.changes.push(StreamChange::CreateJob(Box::new(job))),
+        Err(problem) => draft
+            .problems
+            .push(format!("{tag} cannot be removed: {problem}")),
+    }
+    false
+}
