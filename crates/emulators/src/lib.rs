@@ -26,3 +26,5 @@ pub mod network;
 pub mod listen;
 
 pub mod registry;
+
+pub mod prow;

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use neap_kit::{client::Body, clock::Uptime};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
@@ -142,7 +142,7 @@ impl Registry {
         let upload = self.uploads.find(name, id)?;
         let mut incoming = upload.incoming.try_lock().map_err(|_| busy())?;
         let incoming = incoming.as_mut().ok_or_else(|| unknown(id))?;
-        check_range(name, id, incoming.received(), request.headers())?;
+        check_range(name, id, incoming.received(), &request)?;
         self.receive(&upload, incoming, request.into_body()).await?;
         Ok(accepted(
             StatusCode::ACCEPTED,
@@ -178,7 +178,7 @@ impl Registry {
         let digest = route::digest(digest)?;
         let mut place = upload.incoming.try_lock().map_err(|_| busy())?;
         let incoming = place.as_mut().ok_or_else(|| unknown(id))?;
-        check_range(name, id, incoming.received(), request.headers())?;
+        check_range(name, id, incoming.received(), &request)?;
         self.receive(upload, incoming, request.into_body()).await?;
         let Some(incoming) = place.take() else {
             return Err(unknown(id));
@@ -256,8 +256,9 @@ fn check_range(
     name: &RepositoryName,
     id: &str,
     received: u64,
-    headers: &HeaderMap,
+    request: &Request<Body>,
 ) -> Result<(), RegistryError> {
+    let headers = request.headers();
     let Some(range) = headers.get(header::CONTENT_RANGE) else {
         return Ok(());
     };
@@ -272,6 +273,7 @@ fn check_range(
     };
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let length = length.or_else(|| http_body::Body::size_hint(request.body()).exact());
     let fits = length.is_none_or(|length| to.checked_sub(from) == length.checked_sub(1));
     if from == received && to >= from && fits {
         return Ok(());

@@ -59,7 +59,8 @@ impl Refusal {
         }
     }
 
-    fn response(self) -> Response<Body> {
+    /// The answer that the caller sees.
+    pub fn response(self) -> Response<Body> {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.status;
         if let Some(seconds) = self.retry_after {
@@ -96,15 +97,22 @@ impl Fault {
                 response
             }
             Self::Silent => std::future::pending().await,
-            Self::Truncated(length) => {
-                let response = system.oneshot(request).await?;
-                Ok(response.map(|body| truncated(body, length)))
-            }
-            Self::Corrupted(position) => {
-                let response = system.oneshot(request).await?;
-                Ok(response.map(|body| corrupted(body, position)))
+            Self::Truncated(_) | Self::Corrupted(_) => {
+                Ok(self.damage(system.oneshot(request).await?))
             }
             Self::Twice => twice(system, request).await,
+        }
+    }
+}
+
+impl Fault {
+    /// An answer that is there already, with its body damaged by [`Fault::Truncated`] or
+    /// [`Fault::Corrupted`]. Other faults leave it as it is.
+    pub fn damage(self, response: Response<Body>) -> Response<Body> {
+        match self {
+            Self::Truncated(length) => response.map(|body| truncated(body, length)),
+            Self::Corrupted(position) => response.map(|body| corrupted(body, position)),
+            _ => response,
         }
     }
 }
