@@ -39,3 +39,12 @@ pub mod jsonnet;
 
 // The controller of farms: facts, decide, act.
 pub mod farm;
+
+// The flags of Bazel for a farm; pure.
+pub mod bazelrc;
+
+// What the area registers with the program.
+pub mod area;
+
+// The operator as a process, and its components.
+pub mod operator;

@@ -132,3 +132,22 @@ pub fn has_prefix(instance_name: &str, prefix: &str) -> bool {
     let rest = instance_name.strip_prefix(prefix);
     prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
+
+/// The instance name and the platform in the scheduler's message that no workers exist for them, such as
+/// `No workers exist for instance name prefix "" platform {"properties":[{"name":"a","value":"b"}]}`.
+pub fn parse_refusal(message: &str) -> Option<(String, Vec<PlatformProperty>)> {
+    let (before, platform) = message.split_once("platform ")?;
+    let instance = before.rsplit_once("instance").map_or("", |(_, rest)| rest);
+    let instance = instance.split('"').nth(1).unwrap_or_default();
+    let start = platform.find('{')?;
+    let mut values = serde_json::Deserializer::from_str(&platform[start..]).into_iter();
+    let value: serde_json::Value = values.next()?.ok()?;
+    let properties = value["properties"].as_array().into_iter().flatten();
+    let text = |property: &serde_json::Value, field: &str| {
+        property[field].as_str().unwrap_or_default().to_owned()
+    };
+    let properties = properties
+        .map(|it| PlatformProperty::new(text(it, "name"), text(it, "value")))
+        .collect();
+    Some((instance.to_owned(), properties))
+}

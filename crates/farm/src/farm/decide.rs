@@ -22,7 +22,7 @@ use super::{
     validate::{self, Problem},
 };
 use crate::{
-    api::{ComponentStatus, RolloutStatus, Shard},
+    api::{ComponentStatus, RolloutStatus, Shard, State},
     configuration::FarmSettings,
     platform::QueueName,
     queue::QueueFacts,
@@ -91,6 +91,8 @@ struct Member<'a> {
     warnings: Vec<String>,
     workload: Option<DesiredWorkload>,
     live: Option<LiveWorkload>,
+    /// No pod of it has ever been ready, so nothing can be lost by changing it.
+    fresh: bool,
     /// The selector of the live workload is another, which cannot be changed.
     replace: bool,
     phase: Phase,
@@ -198,6 +200,7 @@ fn member<'a>(
         config,
         warnings,
         workload,
+        fresh: is_fresh(component, live.as_ref()),
         live,
         replace,
         phase,
@@ -206,6 +209,11 @@ fn member<'a>(
         may_apply: false,
         replicas,
     }
+}
+
+fn is_fresh(component: &Component, live: Option<&LiveWorkload>) -> bool {
+    let new = matches!(component.status.state, None | Some(State::Creating));
+    new && live.is_none_or(|live| live.ready == 0)
 }
 
 /// The next state of the shards, and the index of the storage.
@@ -270,7 +278,9 @@ fn order(members: &mut [Member<'_>]) {
         if member.component.is_deleting() {
             continue;
         }
-        member.waits_for.clone_from(&unsettled);
+        if !member.fresh {
+            member.waits_for.clone_from(&unsettled);
+        }
         let settled = member.phase == Phase::Settled && member.problem.is_none();
         if unsettled.is_none() && !settled {
             let (kind, name) = (member.component.kind.kind(), member.component.name());
@@ -306,6 +316,7 @@ fn decide_drains(
         let scheduler = settings::scheduler_of(&facts.components, worker);
         let scheduler = scheduler.map(|it| it.name().to_owned());
         let rolling = member.phase == Phase::Outdated
+            && !member.fresh
             && member.problem.is_none()
             && member.waits_for.is_none();
         let all = if component.is_deleting() {
@@ -335,6 +346,7 @@ fn decide_drains(
             pods: facts.pods_of(component),
             wanted,
             live,
+            existing: member.live.as_ref().map_or(0, |live| live.existing),
             all,
             drains: &component.status.drains,
             queue,
@@ -417,6 +429,7 @@ fn allow(members: &mut [Member<'_>]) {
         member.may_apply = match member.phase {
             Phase::Missing => !member.component.is_deleting(),
             Phase::Progressing | Phase::Settled => true,
+            Phase::Outdated if member.fresh && !member.component.is_deleting() => true,
             Phase::Outdated if member.component.is_deleting() => member
                 .drain
                 .as_ref()

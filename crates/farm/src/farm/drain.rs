@@ -88,6 +88,8 @@ pub struct DrainFacts<'a> {
     pub wanted: i32,
     /// The replicas that its Deployment has.
     pub live: i32,
+    /// The pods that its Deployment counts.
+    pub existing: i32,
     /// Why all workers are drained, if they are.
     pub all: Option<DrainReason>,
     /// The drains so far.
@@ -224,19 +226,24 @@ pub fn deletable(pods: &[PodFacts], count: usize) -> BTreeSet<String> {
 
 /// The replicas by which the Deployment deletes only drained pods.
 fn replicas(facts: &DrainFacts<'_>, released: &BTreeSet<String>) -> i32 {
-    let count = alive(facts.pods).count();
-    let most = count.saturating_sub(usize::try_from(facts.wanted).unwrap_or(0));
     if facts.wanted >= facts.live {
         return facts.wanted;
     }
-    // Pods that do not exist yet need no drain.
-    let existing = i32::try_from(count).unwrap_or(i32::MAX).min(facts.live);
+    let count = i32::try_from(alive(facts.pods).count()).unwrap_or(i32::MAX);
+    // Pods that do not exist need no drain. The Deployment counts its pods too: if it knows of more than our
+    // cache shows, some of them may be busy.
+    let base = if count < facts.live && facts.existing != count {
+        facts.live
+    } else {
+        count
+    };
+    let most = usize::try_from(count.saturating_sub(facts.wanted)).unwrap_or(0);
     let safe = (1..=most)
         .rev()
         .find(|surplus| deletable(facts.pods, *surplus).is_subset(released))
         .unwrap_or(0);
     let safe = i32::try_from(safe).unwrap_or(0);
-    (existing - safe).max(facts.wanted)
+    base.saturating_sub(safe).min(facts.live).max(facts.wanted)
 }
 
 fn pod_of(drain: &DrainStatus) -> Option<&str> {

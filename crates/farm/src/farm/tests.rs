@@ -181,18 +181,22 @@ async fn a_pool_shrinks_only_by_workers_that_are_idle() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_pool_is_drained_before_it_goes() {
     let cluster = TestCluster::ready().await;
-    cluster.worker_pod("w-0").await;
-    cluster.queue.register("w-0", true);
+    for name in ["w-0", "w-1", "w-2"] {
+        cluster.worker_pod(name).await;
+        cluster.queue.register(name, name == "w-0");
+    }
     cluster.pass(SECOND).await;
     cluster.remove::<BuildbarnWorker>("ubuntu22-04").await;
     cluster.pass(SECOND * 30).await;
     let worker: BuildbarnWorker = cluster.get("ubuntu22-04").await.unwrap();
     assert_eq!(worker.status.unwrap().state, Some(State::Deleting));
-    assert_eq!(cluster.replicas("ubuntu22-04").await, 3);
+    assert_eq!(cluster.replicas("ubuntu22-04").await, 1, "one is busy");
     cluster.queue.register("w-0", false);
     cluster.pass(SECOND * 5).await;
     assert_eq!(cluster.replicas("ubuntu22-04").await, 0);
-    cluster.remove_pod("w-0").await;
+    for name in ["w-0", "w-1", "w-2"] {
+        cluster.remove_pod(name).await;
+    }
     cluster.pass(SECOND * 10).await;
     assert!(
         cluster
@@ -210,14 +214,16 @@ async fn a_deleted_pool_is_drained_before_it_goes() {
 #[tokio::test(start_paused = true)]
 async fn a_bound_ends_a_drain_when_the_scheduler_does_not_answer() {
     let cluster = TestCluster::ready().await;
-    cluster.worker_pod("w-0").await;
+    for name in ["w-0", "w-1", "w-2"] {
+        cluster.worker_pod(name).await;
+    }
     let change = json!({"spec": {"drain": {"timeoutSeconds": 120}, "replicas": 0}});
     cluster.queue.silence(true);
     cluster
         .merge::<BuildbarnWorker>("ubuntu22-04", change)
         .await;
     cluster.pass(SECOND * 100).await;
-    assert_eq!(cluster.replicas("ubuntu22-04").await, 1);
+    assert_eq!(cluster.replicas("ubuntu22-04").await, 3);
     let worker: BuildbarnWorker = cluster.get("ubuntu22-04").await.unwrap();
     let status = worker.status.unwrap();
     let draining = status
@@ -460,13 +466,13 @@ async fn two_farms_share_a_namespace_by_their_labels() {
     let cluster = TestCluster::ready().await;
     let storage = json!({"metadata": {"name": "other", "labels": {"buildbarn.io/farm": "other"}}, "spec": {}});
     cluster.create::<BuildbarnStorage>(storage).await;
-    cluster.pass(SECOND).await;
+    cluster.pass(SECOND * 2).await;
     let other: StatefulSet = cluster.get("other").await.unwrap();
     assert_eq!(other.labels()["buildbarn.io/farm"], "other");
     assert_eq!(cluster.reason::<BuildbarnStorage>("storage").await, "Ready");
     let second = json!({"metadata": {"name": "zweit"}, "spec": {}});
     cluster.create::<BuildbarnStorage>(second).await;
-    cluster.pass(SECOND).await;
+    cluster.pass(SECOND * 2).await;
     assert_eq!(
         cluster.reason::<BuildbarnStorage>("zweit").await,
         "SecondStorage"

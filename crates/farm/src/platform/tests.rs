@@ -56,3 +56,17 @@ fn a_matching_pool_has_no_differences() {
         assert_eq!(nearest.differences.is_empty(), matches, "{instance}");
     }
 }
+
+#[test]
+fn the_message_of_a_scheduler_names_what_it_looked_for() {
+    let message = "FAILED_PRECONDITION: No workers exist for instance name prefix \"ci\" platform \
+         {\"properties\":[{\"name\":\"OSFamily\",\"value\":\"linux\"},{\"name\":\"x\"}]}: retry";
+    let (instance, platform) = parse_refusal(message).unwrap();
+    assert_eq!(instance, "ci");
+    assert_eq!(platform, properties(&[("OSFamily", "linux"), ("x", "")]));
+    let none = "No workers exist for instance name prefix \"\" platform {}";
+    assert_eq!(parse_refusal(none), Some((String::new(), Vec::new())));
+    for other in ["", "platform", "platform {", "no such file"] {
+        assert_eq!(parse_refusal(other), None, "{other}");
+    }
+}

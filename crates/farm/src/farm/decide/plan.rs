@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
 use kube::api::{DynamicObject, ObjectMeta};
-use neap_kit::apply::{DesiredObject, Plan, PlannedChange, ResourceKind, plan as compare};
+use neap_kit::apply::{
+    DesiredObject, Plan, PlannedChange, ResourceKind, differences, plan as compare,
+};
 use serde_json::{Value, json};
 
 use super::Member;
@@ -87,7 +89,11 @@ fn is_desired(desired: &[DesiredObject], kind: &ResourceKind, object: &DynamicOb
 
 /// The templates of a StatefulSet cannot be changed; the claims themselves are.
 fn keep_claim_templates(desired: &mut Value, live: &Value) {
-    if let Some(templates) = live.pointer("/spec/volumeClaimTemplates") {
+    let wanted = &desired["spec"]["volumeClaimTemplates"];
+    let Some(templates) = live.pointer("/spec/volumeClaimTemplates") else {
+        return;
+    };
+    if !differences(wanted, templates).is_empty() {
         desired["spec"]["volumeClaimTemplates"] = templates.clone();
     }
 }

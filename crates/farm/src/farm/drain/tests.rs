@@ -53,6 +53,7 @@ impl Pool {
             pods: &self.pods,
             wanted: self.wanted,
             live: self.live,
+            existing: i32::try_from(self.pods.len()).unwrap(),
             all: self.all,
             drains: &self.drains,
             queue: self.queue.as_ref(),
@@ -226,4 +227,46 @@ fn an_unknown_queue_has_no_actions_after_the_time_in_which_workers_register() {
     pool.drains = pool.decide(1).drains;
     assert!(!pool.drains[0].released);
     assert!(pool.decide(121).drains[0].released);
+}
+
+#[test]
+fn replicas_are_counted_by_the_pods_that_are_still_there() {
+    let mut pool = Pool::of(&["a", "b", "c"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    pool.answer(
+        &["a", "b"],
+        &[("a", false, true), ("b", true, true), ("c", true, false)],
+    );
+    pool.drains = pool.decide(1).drains;
+    pool.pods[0].deletion_cost = -1000;
+    assert_eq!(pool.decide(2).replicas, 2);
+    // The Deployment has not deleted the pod yet.
+    pool.live = 2;
+    assert_eq!(pool.decide(3).replicas, 2);
+    pool.pods[0].deleting = true;
+    assert_eq!(pool.decide(4).replicas, 2);
+}
+
+#[test]
+fn pods_that_only_the_deployment_knows_of_are_not_stopped() {
+    let mut pool = Pool::of(&["a"]);
+    (pool.live, pool.wanted) = (3, 0);
+    pool.drains = pool.decide(0).drains;
+    pool.answer(&["a"], &[("a", false, true)]);
+    pool.drains = pool.decide(1).drains;
+    pool.pods[0].deletion_cost = -1000;
+    let facts = DrainFacts {
+        pods: &pool.pods,
+        wanted: 0,
+        live: 3,
+        existing: 3,
+        all: None,
+        drains: &pool.drains,
+        queue: pool.queue.as_ref(),
+        timeout: SignedDuration::from_secs(600),
+        now: at(2),
+    };
+    assert_eq!(decide(&facts).replicas, 2);
+    assert_eq!(pool.decide(2).replicas, 0, "the Deployment has one pod too");
 }

@@ -167,6 +167,25 @@ impl FarmSources {
         });
     }
 
+    /// Waits until all caches are complete, for callers that do not run the controller.
+    pub(crate) async fn synced(&self) {
+        self.schedulers.synced().await;
+        self.workers.synced().await;
+        self.storages.synced().await;
+        self.frontends.synced().await;
+        self.browsers.synced().await;
+        self.deployments.synced().await;
+        self.stateful_sets.synced().await;
+        self.services.synced().await;
+        self.ingresses.synced().await;
+        self.config_maps.synced().await;
+        self.accounts.synced().await;
+        self.budgets.synced().await;
+        self.policies.synced().await;
+        self.pods.synced().await;
+        self.claims.synced().await;
+    }
+
     /// The component as the object that was read, for status writes.
     pub(crate) fn object(&self, component: &Component) -> Option<Reconciled> {
         let key = component.key();

@@ -73,15 +73,18 @@ fn egress(component: &Component) -> Value {
             "ports": [{"port": port, "protocol": "TCP"}],
         })
     };
+    let names = |protocol: &str| {
+        let system = json!({"kubernetes.io/metadata.name": "kube-system"});
+        json!({
+            "to": [{"namespaceSelector": {"matchLabels": system}}],
+            "ports": [{"port": 53, "protocol": protocol}],
+        })
+    };
     json!([
         to(ports::STORAGE, "storage"),
         to(ports::SCHEDULER_WORKER, "scheduler"),
-        {
-            "to": [{
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
-            }],
-            "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}],
-        },
+        names("UDP"),
+        names("TCP"),
     ])
 }
 

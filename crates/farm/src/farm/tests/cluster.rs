@@ -252,6 +252,7 @@ impl TestCluster {
             .await;
         self.create::<BuildbarnBrowser>(object("browser", json!({})))
             .await;
+        self.pass(Duration::from_secs(1)).await;
     }
 
     pub(super) async fn pass(&self, time: Duration) {
@@ -578,7 +579,12 @@ fn dump<K: Object>(objects: &[K], text: &mut String) {
         ] {
             metadata.remove(field);
         }
-        for owner in metadata["ownerReferences"].as_array_mut().unwrap() {
+        for owner in metadata
+            .get_mut("ownerReferences")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             owner.as_object_mut().unwrap().remove("uid");
         }
         if let Some(spec) = value["spec"].as_object_mut() {

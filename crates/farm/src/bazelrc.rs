@@ -1,0 +1,120 @@
+//! The flags with which Bazel builds on a farm. Pure.
+
+use std::fmt::Write;
+
+use crate::{
+    api::{PlatformProperty, ports},
+    farm::{Component, ComponentKind},
+    platform::QueueName,
+};
+
+/// The lines for `.bazelrc`: the address of the frontend, and what a pool needs. None without a frontend.
+pub fn bazelrc(components: &[Component], pool: Option<&str>) -> Option<String> {
+    let frontend = components
+        .iter()
+        .find(|it| it.kind == ComponentKind::Frontend)?;
+    let spec = frontend.frontend()?;
+    let has_tls = spec
+        .access
+        .as_ref()
+        .is_some_and(|access| access.tls.is_some());
+    let address = spec.external_address.clone().unwrap_or_else(|| {
+        let scheme = if has_tls { "grpcs" } else { "grpc" };
+        let (name, namespace) = (frontend.name(), frontend.namespace());
+        format!("{scheme}://{name}.{namespace}:{}", ports::FRONTEND)
+    });
+    let pools = components
+        .iter()
+        .filter(|it| it.kind == ComponentKind::Worker);
+    let mut pools = pools.filter(|it| pool.is_none_or(|pool| pool == it.name()));
+    let chosen = pools.next();
+    let queue = chosen.and_then(Component::worker).map(QueueName::of);
+    let jobs: i32 = chosen.map_or(0, |pool| {
+        let concurrency = pool.worker().and_then(|spec| spec.concurrency).unwrap_or(8);
+        pool.replicas().saturating_mul(concurrency)
+    });
+    let mut text = String::new();
+    let mut line = |text_line: &str| {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{text_line}");
+    };
+    if let Some(pool) = chosen {
+        line(&format!(
+            "# The pool {} of the farm in {}",
+            pool.name(),
+            frontend.namespace()
+        ));
+    }
+    line(&format!("build --remote_executor={address}"));
+    if let Some(queue) = queue {
+        if !queue.instance_name_prefix.is_empty() {
+            line(&format!(
+                "build --remote_instance_name={}",
+                queue.instance_name_prefix
+            ));
+        }
+        for PlatformProperty { name, value } in &queue.platform {
+            line(&format!(
+                "build --remote_default_exec_properties={name}={value}"
+            ));
+        }
+    }
+    if jobs > 0 {
+        line(&format!("build --jobs={jobs}"));
+    }
+    line(
+        "# Actions that are lost with a worker or a restart of the scheduler are asked for again.",
+    );
+    line("build --remote_retries=5");
+    line("build --remote_timeout=3600");
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{BuildbarnFrontend, BuildbarnWorker};
+
+    fn farm() -> Vec<Component> {
+        let metadata = |name: &str| json!({"name": name, "namespace": "buildbarn"});
+        let frontend: BuildbarnFrontend = serde_json::from_value(json!({
+            "apiVersion": "buildbarn.io/v1alpha1", "kind": "BuildbarnFrontend",
+            "metadata": metadata("frontend"), "spec": {},
+        }))
+        .unwrap();
+        let worker: BuildbarnWorker = serde_json::from_value(json!({
+            "apiVersion": "buildbarn.io/v1alpha1", "kind": "BuildbarnWorker",
+            "metadata": metadata("linux"),
+            "spec": {
+                "replicas": 2, "concurrency": 4, "instanceNamePrefix": "ci",
+                "platform": [{"name": "OSFamily", "value": "linux"}],
+            },
+        }))
+        .unwrap();
+        vec![Component::from(&frontend), Component::from(&worker)]
+    }
+
+    #[test]
+    fn the_flags_are_those_of_the_pool() {
+        let text = bazelrc(&farm(), Some("linux")).unwrap();
+        let flags: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            flags,
+            [
+                "build --remote_executor=grpc://frontend.buildbarn:8980",
+                "build --remote_instance_name=ci",
+                "build --remote_default_exec_properties=OSFamily=linux",
+                "build --jobs=8",
+                "build --remote_retries=5",
+                "build --remote_timeout=3600",
+            ]
+        );
+    }
+
+    #[test]
+    fn there_are_none_without_a_frontend() {
+        assert_eq!(bazelrc(&farm()[1..], None), None);
+    }
+}
