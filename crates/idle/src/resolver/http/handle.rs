@@ -124,7 +124,7 @@ async fn answer(
                 resolver.record_refused(&held, &refused);
                 return responses::refused(&refused);
             }
-            None => return responses::page(&service.key),
+            None => return responses::page(service),
         }
     }
     let body = BufferedBody {
