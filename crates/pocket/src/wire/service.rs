@@ -7,13 +7,14 @@ use std::{
     panic::AssertUnwindSafe,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, UPGRADE, USER_AGENT},
 };
 use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
@@ -21,20 +22,28 @@ use tokio::sync::watch;
 use super::{
     Authenticate, Body, authenticate, body,
     documents::Documents,
-    form, metrics, negotiate, openid,
+    form,
+    half_close::{Answering, OpenAnswers},
+    host, metrics, negotiate, openid,
     payload::payload,
+    request_metrics::{RequestLabels, RequestMetrics},
     route::{Route, route, verb},
     sessions::Sessions,
     swagger, warnings,
 };
 use crate::{
-    environment::{BoxFuture, PollOnWake},
+    environment::{BoxFuture, PollOnWake, lane},
     rest::{
         Machine, Presentation, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
         registry::missing, reply,
     },
     status::{ApiError, Result},
 };
+
+/// Bytes from which the body of a request is handled on the patient lane.
+const LARGE_BODY_BYTES: usize = 64 << 10;
+/// Connections on a socket, at most, whatever the embedding program allows.
+const MAX_CONNECTIONS: usize = 20_000;
 
 /// The whole server as one service: bind it to a socket, or pass it to a client.
 #[derive(Clone)]
@@ -47,8 +56,13 @@ pub struct Service {
     pub(super) sessions: Sessions,
     /// The server's address.
     address: Arc<str>,
+    /// Connections on a socket at a time, at most.
+    max_connections: usize,
     /// Turns true when the server stops; streams that do not end by themselves end then.
     stopped: Option<watch::Receiver<bool>>,
+    /// The open answers of the connection, if there is one.
+    answers: Option<OpenAnswers>,
+    metrics: RequestMetrics,
 }
 
 /// How callers are authenticated.
@@ -78,7 +92,10 @@ impl Service {
             caller: Caller::Trusted,
             room: body::BodyBudget::default(),
             sessions: Sessions::default(),
+            max_connections: MAX_CONNECTIONS,
             stopped: None,
+            answers: None,
+            metrics: RequestMetrics::default(),
         }
     }
 
@@ -115,6 +132,20 @@ impl Service {
         service
     }
 
+    /// The same service, which accepts this many connections at a time on a socket. The process
+    /// needs descriptors beside those of its clients: without one, no write can be stored.
+    #[must_use]
+    pub fn with_max_connections(&self, count: usize) -> Self {
+        Self {
+            max_connections: count.clamp(1, MAX_CONNECTIONS),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn max_connections(&self) -> usize {
+        self.max_connections
+    }
+
     /// The same service for one connection, whose client presented these certificates and whose
     /// streams end when `stopped` turns true.
     #[must_use]
@@ -122,9 +153,11 @@ impl Service {
         &self,
         presented: Vec<CertificateDer<'static>>,
         stopped: watch::Receiver<bool>,
+        answers: OpenAnswers,
     ) -> Self {
         let mut service = self.clone();
         service.stopped = Some(stopped);
+        service.answers = Some(answers);
         service.room = service.room.of_connection();
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
@@ -159,8 +192,13 @@ impl Service {
         let yaml =
             negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
+        let labels = self.labels(&request);
+        let reads = matches!(request.method().as_str(), "GET" | "HEAD");
+        let underway = self.metrics.begin(!reads);
+        let began = self.machine.environment.clock.now();
         // A request that meets a defect must not end the server, nor stay without a response.
-        let answered = AssertUnwindSafe(self.dispatch(request))
+        let mut answering = None;
+        let answered = AssertUnwindSafe(self.dispatch(request, &mut answering))
             .catch_unwind()
             .await;
         let id = self.machine.environment.uuid();
@@ -172,6 +210,12 @@ impl Service {
                 refusal(&defect(&id), yaml)
             }
         };
+        drop(underway);
+        let now = self.machine.environment.clock.now();
+        let took = Duration::try_from(now.duration_since(began)).unwrap_or_default();
+        let took = (labels.verb != "WATCH").then_some(took);
+        self.metrics
+            .record(labels, response.status().as_u16(), took);
         let headers = response.headers_mut();
         headers
             .entry(CACHE_CONTROL)
@@ -182,24 +226,99 @@ impl Service {
         if head {
             *response.body_mut() = Body::full(Bytes::new());
         }
+        response.map(|body| body.answering(answering.take()))
+    }
+
+    /// What a request is counted by.
+    fn labels<B>(&self, request: &HttpRequest<B>) -> RequestLabels {
+        let method = match request.method().as_str() {
+            method @ ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE") => method,
+            _ => "other",
+        };
+        let labels = RequestLabels {
+            verb: method.into(),
+            ..RequestLabels::default()
+        };
+        let Route::Resource(target) = route(request.uri().path()) else {
+            return labels;
+        };
+        let Ok(served) = self.machine.registry.find(&target) else {
+            return labels;
+        };
+        let query = parse_query(request.uri().query());
+        let watches = query
+            .iter()
+            .any(|(key, value)| key == "watch" && is_yes(value));
+        let one = !target.name.is_empty();
+        let applies = media_type(request.headers()).starts_with("application/apply-patch");
+        let verb = match method {
+            "GET" | "HEAD" if watches && !one => "WATCH",
+            "GET" | "HEAD" if !one => "LIST",
+            "DELETE" if !one => "DELETECOLLECTION",
+            "PATCH" if applies => "APPLY",
+            method => method,
+        };
+        RequestLabels {
+            verb: verb.into(),
+            group: target.group,
+            version: target.version,
+            resource: target.plural,
+            subresource: target
+                .subresource
+                .filter(|name| served.subresource(name).is_some())
+                .unwrap_or_default(),
+            scope: match (one, target.namespace.is_empty()) {
+                (true, _) => "resource",
+                (false, false) => "namespace",
+                (false, true) => "cluster",
+            },
+        }
+    }
+
+    fn prometheus(&self) -> Response<Body> {
+        let store = self.machine.view.store();
+        let stored = self.machine.registry.stored();
+        let objects = stored.iter().map(|served| {
+            let resource = &served.resource;
+            let name = match resource.group.as_str() {
+                "" => resource.plural.clone(),
+                group => format!("{}.{group}", resource.plural),
+            };
+            (name, store.count(&resource.bucket))
+        });
+        let mut response = text(StatusCode::OK, self.metrics.text(&objects.collect()));
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
         response
     }
 
-    async fn dispatch<B>(&self, request: HttpRequest<B>) -> Result<Response<Body>>
+    /// `answering` is set once the request was read to its end.
+    async fn dispatch<B>(
+        &self,
+        request: HttpRequest<B>,
+        answering: &mut Option<Answering>,
+    ) -> Result<Response<Body>>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if self.answers.is_some() {
+            host::check(request.version(), request.uri(), request.headers())?;
+        }
         let user = self.user(request.headers())?;
         let user = self.permit(user, &request)?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
+        if reads && !request.headers().contains_key(UPGRADE) {
+            *answering = self.answers.as_ref().map(OpenAnswers::begin);
+        }
         match route(request.uri().path()) {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
             Route::Ready => Ok(self.health()),
-            Route::Resource(target) => self.resource(target, user, request).await,
+            Route::Resource(target) => self.resource(target, user, request, answering).await,
             Route::Nowhere(group) => self.nowhere(&group),
             Route::Unknown => Ok(no_page()),
             _ if !reads => Err(ApiError::method_not_allowed()),
+            Route::Metrics => Ok(self.prometheus()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
             Route::TokenIssuer => Ok(openid::issuer(&self.machine.accounts, &self.address)),
             Route::TokenKeys => openid::keys(&self.machine.accounts),
@@ -244,6 +363,7 @@ impl Service {
         target: Target,
         user: User,
         request: HttpRequest<B>,
+        answering: &mut Option<Answering>,
     ) -> Result<Response<Body>>
     where
         B: http_body::Body,
@@ -265,7 +385,9 @@ impl Service {
             return self.nowhere(&target.group);
         };
         let warnings: Vec<String> = served.deprecation().into_iter().collect();
-        let answered = self.resource_of(target, &served, user, request).await;
+        let answered = self
+            .resource_of(target, &served, user, request, answering)
+            .await;
         answered.map_err(|mut error| {
             error.warnings.splice(0..0, warnings);
             error
@@ -278,6 +400,7 @@ impl Service {
         served: &Arc<Served>,
         user: User,
         request: HttpRequest<B>,
+        answering: &mut Option<Answering>,
     ) -> Result<Response<Body>>
     where
         B: http_body::Body,
@@ -307,7 +430,16 @@ impl Service {
         let content_type = media_type(&parts.headers);
         let incoming = match verb {
             Verb::Get | Verb::List | Verb::Watch => body::Incoming::default(),
-            _ => body::read(incoming, &self.room, &*self.machine.environment.clock).await?,
+            _ => {
+                let clock = &*self.machine.environment.clock;
+                let read = body::read(incoming, &self.room, clock).await?;
+                if read.bytes.len() >= LARGE_BODY_BYTES {
+                    // Parsing, validating and merging it takes a while.
+                    lane::patient().await;
+                }
+                *answering = self.answers.as_ref().map(OpenAnswers::begin);
+                read
+            }
         };
         let user_agent = parts
             .headers
