@@ -144,8 +144,14 @@ pub(super) struct Incoming {
     _room: ReservedMemory,
 }
 
-/// Reads a whole request body, within the limit and in time.
-pub(super) async fn read<B>(body: B, room: &BodyBudget, clock: &dyn Clock) -> Result<Incoming>
+/// Reads a whole request body, within the limit and in time. `left` resolves when the client can send
+/// nothing more; by then all that it has sent can be read.
+pub(super) async fn read<B>(
+    body: B,
+    room: &BodyBudget,
+    clock: &dyn Clock,
+    left: impl Future<Output = ()>,
+) -> Result<Incoming>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -154,6 +160,7 @@ where
     tokio::select! {
         biased;
         read = whole(body, room) => read,
+        () = left => Err(ApiError::bad_request("the body could not be read: it was not sent to its end")),
         () = clock.sleep(BODY_TIMEOUT) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "Timeout",

@@ -3,13 +3,13 @@
 //! Whatever a client does or fails to do, its connection costs a bounded amount of memory, and ends
 //! if it makes no progress.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{convert::Infallible, future::Future, pin::Pin, time::Duration};
 
-use hyper::server::conn::{http1, http2};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
 };
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -19,13 +19,13 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    Service,
+    Body, Service,
     half_close::{HalfClosing, OpenAnswers},
     paced::Paced,
     serve::SHUTDOWN_GRACE,
     tasks::Tasks,
 };
-use crate::environment::PollOnWake;
+use crate::environment::{BoxFuture, PollOnWake};
 
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_TIMEOUT)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(answers))
+        .serve_connection(TokioIo::new(stream), DirectService(answers))
         .with_upgrades();
     let shut_down = http1::UpgradeableConnection::graceful_shutdown;
     until_stopped(connection, shut_down, service, stopped, &end).await
@@ -121,12 +121,24 @@ async fn over_http2(
         .max_send_buf_size(STREAM_BUFFER_BYTES)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(30))
-        .serve_connection(
-            TokioIo::new(Paced::new(stream)),
-            TowerToHyperService::new(answers),
-        );
+        .serve_connection(TokioIo::new(Paced::new(stream)), DirectService(answers));
     let shut_down = http2::Connection::graceful_shutdown;
     until_stopped(connection, shut_down, service, stopped, &end).await
+}
+
+/// The service as hyper calls it: at once, so that an answer counts as begun when its request was read.
+#[derive(Clone)]
+struct DirectService(Service);
+
+impl hyper::service::Service<http::Request<Incoming>> for DirectService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Result<Self::Response, Infallible>>;
+
+    fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        // It is always ready.
+        tower::Service::call(&mut self.0.clone(), request)
+    }
 }
 
 /// The certificates that the client presented.
@@ -180,14 +192,16 @@ mod tests {
         let (mut client, server) = duplex(512);
         let (stop, stopped) = watch::channel(false);
         let serving = serve_http1(server, Vec::new(), service, stopped);
-        let serving = tokio::spawn(serving);
-        client.write_all(request.as_bytes()).await.unwrap();
-        client.shutdown().await.unwrap();
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.unwrap();
-        drop(stop);
-        let _ = serving.await.unwrap();
-        answer
+        let asking = async {
+            client.write_all(request.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            drop(stop);
+            answer
+        };
+        // The server may end with an error, which is the client's doing.
+        tokio::join!(serving, asking).1
     }
 
     #[tokio::test(start_paused = true)]
@@ -208,6 +222,14 @@ mod tests {
             assert!(answer.starts_with("HTTP/1.1 20"), "{request}: {answer}");
             assert!(answer.trim_end().ends_with(end), "{request}: {answer}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_not_sent_to_its_end_is_refused() {
+        let request = "POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"metadata\"";
+        let answer = answer_to(request).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("not sent to its end"), "{answer}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,9 +27,11 @@ struct State {
     count: AtomicUsize,
     /// An answer has ended, and parts of it may be in a buffer.
     unflushed: AtomicBool,
+    /// The client has ended while answers were under way.
+    left: watch::Sender<bool>,
 }
 
-/// An answer under way, from the end of its request to the end of its body.
+/// An answer under way, from the head of its request to the end of its body.
 #[derive(Debug)]
 pub(super) struct Answering(OpenAnswers);
 
@@ -37,6 +39,12 @@ impl OpenAnswers {
     pub(super) fn begin(&self) -> Answering {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         Answering(self.clone())
+    }
+
+    /// Resolves once the client has ended while answers were under way.
+    pub(super) async fn client_left(&self) {
+        // The sender lives as long as this.
+        let _ = self.0.left.subscribe().wait_for(|left| *left).await;
     }
 
     fn is_empty(&self) -> bool {
@@ -87,6 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HalfClosing<S> {
         let is_end = room > 0 && buffer.filled().len() == before;
         if is_end && !self.answers.is_empty() {
             self.ended.send_replace(true);
+            self.answers.0.left.send_replace(true);
             // hyper reads again when it has sent the answer.
             return Poll::Pending;
         }

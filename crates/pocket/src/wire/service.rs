@@ -1,7 +1,6 @@
 //! The server as one `tower` service.
 
 use std::{
-    any::Any,
     convert::Infallible,
     fmt,
     panic::AssertUnwindSafe,
@@ -14,7 +13,7 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, UPGRADE, USER_AGENT},
+    header::{CACHE_CONTROL, CONTENT_TYPE, UPGRADE, USER_AGENT},
 };
 use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
@@ -23,10 +22,11 @@ use super::{
     Authenticate, Body, authenticate, body,
     documents::Documents,
     form,
-    half_close::{Answering, OpenAnswers},
+    half_close::OpenAnswers,
     host, metrics, negotiate, openid,
     payload::payload,
-    request_metrics::{RequestLabels, RequestMetrics},
+    request_metrics::RequestMetrics,
+    responses::{cause, defect, no_page, nothing, refusal, text},
     route::{Route, route, verb},
     sessions::Sessions,
     swagger, warnings,
@@ -35,7 +35,7 @@ use crate::{
     environment::{BoxFuture, PollOnWake, lane},
     rest::{
         Machine, Presentation, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
-        registry::missing, reply,
+        registry::missing,
     },
     status::{ApiError, Result},
 };
@@ -62,7 +62,7 @@ pub struct Service {
     stopped: Option<watch::Receiver<bool>>,
     /// The open answers of the connection, if there is one.
     answers: Option<OpenAnswers>,
-    metrics: RequestMetrics,
+    pub(super) metrics: RequestMetrics,
 }
 
 /// How callers are authenticated.
@@ -197,8 +197,7 @@ impl Service {
         let underway = self.metrics.begin(!reads);
         let began = self.machine.environment.clock.now();
         // A request that meets a defect must not end the server, nor stay without a response.
-        let mut answering = None;
-        let answered = AssertUnwindSafe(self.dispatch(request, &mut answering))
+        let answered = AssertUnwindSafe(self.dispatch(request))
             .catch_unwind()
             .await;
         let id = self.machine.environment.uuid();
@@ -226,78 +225,10 @@ impl Service {
         if head {
             *response.body_mut() = Body::full(Bytes::new());
         }
-        response.map(|body| body.answering(answering.take()))
-    }
-
-    /// What a request is counted by.
-    fn labels<B>(&self, request: &HttpRequest<B>) -> RequestLabels {
-        let method = match request.method().as_str() {
-            method @ ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE") => method,
-            _ => "other",
-        };
-        let labels = RequestLabels {
-            verb: method.into(),
-            ..RequestLabels::default()
-        };
-        let Route::Resource(target) = route(request.uri().path()) else {
-            return labels;
-        };
-        let Ok(served) = self.machine.registry.find(&target) else {
-            return labels;
-        };
-        let query = parse_query(request.uri().query());
-        let watches = query
-            .iter()
-            .any(|(key, value)| key == "watch" && is_yes(value));
-        let one = !target.name.is_empty();
-        let applies = media_type(request.headers()).starts_with("application/apply-patch");
-        let verb = match method {
-            "GET" | "HEAD" if watches && !one => "WATCH",
-            "GET" | "HEAD" if !one => "LIST",
-            "DELETE" if !one => "DELETECOLLECTION",
-            "PATCH" if applies => "APPLY",
-            method => method,
-        };
-        RequestLabels {
-            verb: verb.into(),
-            group: target.group,
-            version: target.version,
-            resource: target.plural,
-            subresource: target
-                .subresource
-                .filter(|name| served.subresource(name).is_some())
-                .unwrap_or_default(),
-            scope: match (one, target.namespace.is_empty()) {
-                (true, _) => "resource",
-                (false, false) => "namespace",
-                (false, true) => "cluster",
-            },
-        }
-    }
-
-    fn prometheus(&self) -> Response<Body> {
-        let store = self.machine.view.store();
-        let stored = self.machine.registry.stored();
-        let objects = stored.iter().map(|served| {
-            let resource = &served.resource;
-            let name = match resource.group.as_str() {
-                "" => resource.plural.clone(),
-                group => format!("{}.{group}", resource.plural),
-            };
-            (name, store.count(&resource.bucket))
-        });
-        let mut response = text(StatusCode::OK, self.metrics.text(&objects.collect()));
-        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        response.headers_mut().insert(CONTENT_TYPE, kind);
         response
     }
 
-    /// `answering` is set once the request was read to its end.
-    async fn dispatch<B>(
-        &self,
-        request: HttpRequest<B>,
-        answering: &mut Option<Answering>,
-    ) -> Result<Response<Body>>
+    async fn dispatch<B>(&self, request: HttpRequest<B>) -> Result<Response<Body>>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -308,13 +239,10 @@ impl Service {
         let user = self.user(request.headers())?;
         let user = self.permit(user, &request)?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
-        if reads && !request.headers().contains_key(UPGRADE) {
-            *answering = self.answers.as_ref().map(OpenAnswers::begin);
-        }
         match route(request.uri().path()) {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
             Route::Ready => Ok(self.health()),
-            Route::Resource(target) => self.resource(target, user, request, answering).await,
+            Route::Resource(target) => self.resource(target, user, request).await,
             Route::Nowhere(group) => self.nowhere(&group),
             Route::Unknown => Ok(no_page()),
             _ if !reads => Err(ApiError::method_not_allowed()),
@@ -363,7 +291,6 @@ impl Service {
         target: Target,
         user: User,
         request: HttpRequest<B>,
-        answering: &mut Option<Answering>,
     ) -> Result<Response<Body>>
     where
         B: http_body::Body,
@@ -385,13 +312,32 @@ impl Service {
             return self.nowhere(&target.group);
         };
         let warnings: Vec<String> = served.deprecation().into_iter().collect();
-        let answered = self
-            .resource_of(target, &served, user, request, answering)
-            .await;
+        let answered = self.resource_of(target, &served, user, request).await;
         answered.map_err(|mut error| {
             error.warnings.splice(0..0, warnings);
             error
         })
+    }
+
+    /// Reads the body of a request. A large one is handled on the patient lane: parsing, validating and
+    /// merging it takes a while.
+    async fn read_body<B>(&self, incoming: B) -> Result<body::Incoming>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let left = async {
+            match &self.answers {
+                Some(answers) => answers.client_left().await,
+                None => std::future::pending().await,
+            }
+        };
+        let clock = &*self.machine.environment.clock;
+        let read = body::read(incoming, &self.room, clock, left).await?;
+        if read.bytes.len() >= LARGE_BODY_BYTES {
+            lane::patient().await;
+        }
+        Ok(read)
     }
 
     async fn resource_of<B>(
@@ -400,7 +346,6 @@ impl Service {
         served: &Arc<Served>,
         user: User,
         request: HttpRequest<B>,
-        answering: &mut Option<Answering>,
     ) -> Result<Response<Body>>
     where
         B: http_body::Body,
@@ -430,16 +375,7 @@ impl Service {
         let content_type = media_type(&parts.headers);
         let incoming = match verb {
             Verb::Get | Verb::List | Verb::Watch => body::Incoming::default(),
-            _ => {
-                let clock = &*self.machine.environment.clock;
-                let read = body::read(incoming, &self.room, clock).await?;
-                if read.bytes.len() >= LARGE_BODY_BYTES {
-                    // Parsing, validating and merging it takes a while.
-                    lane::patient().await;
-                }
-                *answering = self.answers.as_ref().map(OpenAnswers::begin);
-                read
-            }
+            _ => self.read_body(incoming).await?,
         };
         let user_agent = parts
             .headers
@@ -506,7 +442,15 @@ where
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
         let service = self.clone();
-        Box::pin(async move { Ok(service.answer(request).await) })
+        // An upgraded connection is no longer the server's. All other answers count from here on: the
+        // connection may be polled for its end before the answer is.
+        let upgrades = request.headers().contains_key(UPGRADE);
+        let answers = service.answers.as_ref().filter(|_| !upgrades);
+        let answering = answers.map(OpenAnswers::begin);
+        Box::pin(async move {
+            let response = service.answer(request).await;
+            Ok(response.map(|body| body.answering(answering)))
+        })
     }
 }
 
@@ -520,18 +464,7 @@ fn is_there(served: &Served, target: &Target) -> bool {
     name.is_none_or(|name| served.subresource(name).is_some())
 }
 
-/// 404 with an empty body.
-fn nothing() -> Response<Body> {
-    let mut response = Response::new(Body::full(Bytes::new()));
-    *response.status_mut() = StatusCode::NOT_FOUND;
-    response
-}
-
-fn no_page() -> Response<Body> {
-    text(StatusCode::NOT_FOUND, "404 page not found\n")
-}
-
-fn media_type(headers: &HeaderMap) -> String {
+pub(super) fn media_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -544,51 +477,12 @@ fn media_type(headers: &HeaderMap) -> String {
         .to_ascii_lowercase()
 }
 
-fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
+pub(super) fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     pairs
         .filter(|(key, _)| !key.is_empty())
         .map(|(key, value)| (key.into_owned(), value.into_owned()))
         .collect()
-}
-
-/// The message of a panic.
-pub(super) fn cause(panic: &(dyn Any + Send)) -> &str {
-    let literal = panic.downcast_ref::<&str>().copied();
-    literal
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
-}
-
-fn defect(id: &str) -> ApiError {
-    ApiError::internal(format!(
-        "the server panicked while it handled the request; its log has the cause under audit id {id}"
-    ))
-}
-
-pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::full(body));
-    *response.status_mut() = status;
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, plain);
-    response
-}
-
-fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
-    let status = error.to_value();
-    let (kind, body) = match reply::yaml(&status) {
-        Ok(text) if yaml => (reply::YAML, text),
-        _ => (reply::JSON, status.to_string()),
-    };
-    let mut response = Response::new(Body::full(body));
-    *response.status_mut() = error.code;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    warnings::insert(&error.warnings, headers);
-    if let Some(seconds) = error.retry_after {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
 }
 
 impl fmt::Debug for Service {

@@ -194,10 +194,6 @@ async fn try_kinds(takes: impl Fn(&Kind) -> bool, shared_too: bool) {
                 };
                 let (found, good) = judge(&server, &case, bytes, &mut serial).await;
                 accepted += good;
-                if !found.is_empty() {
-                    // A long run shows what it has found so far.
-                    eprintln!("{}", found.join("\n"));
-                }
                 errors.extend(found);
             }
         }

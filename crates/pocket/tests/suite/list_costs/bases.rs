@@ -108,7 +108,14 @@ impl Kind {
             "CronJob" => {
                 json!({"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": run_once()}}}})
             }
-            "Service" => json!({"spec": {"selector": labels, "ports": [{"port": 80}]}}),
+            _ => self.small_body(name),
+        }
+    }
+
+    fn small_body(&self, name: &str) -> Value {
+        let selector = json!({"app": "a"});
+        match self.name.as_str() {
+            "Service" => json!({"spec": {"selector": selector, "ports": [{"port": 80}]}}),
             "EndpointSlice" => json!({"addressType": "IPv4", "endpoints": []}),
             "PersistentVolumeClaim" => {
                 json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
