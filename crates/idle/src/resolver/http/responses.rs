@@ -99,6 +99,14 @@ pub(super) fn unread() -> Response<ResponseBody> {
     json(StatusCode::BAD_REQUEST, &body)
 }
 
+/// 400: the request does not name its host, or not unambiguously.
+pub(super) fn bad_host(why: &str) -> Response<ResponseBody> {
+    json(
+        StatusCode::BAD_REQUEST,
+        &json!({"error": why, "reason": BAD}),
+    )
+}
+
 /// Converts a response of the resolver into a gRPC status: gRPC clients cannot read JSON.
 pub(super) fn in_grpc(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (head, body) = answer.into_parts();
