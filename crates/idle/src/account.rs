@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use self::explanation::span;
 use crate::api::{
-    Breakdown, ElastiService, ElastiServiceStatus, Mode, ResolverPort, Towards,
+    Breakdown, ElastiService, ElastiServiceStatus, Mode, NotReady, ResolverPort, Towards,
     annotations::KEEP_AWAKE_UNTIL,
 };
 
@@ -28,6 +28,8 @@ pub enum State {
     Asleep,
     /// Resolvers take the place of its pods.
     FallingAsleep,
+    /// It has replicas, and its pods do not become ready.
+    Failed,
     /// Its pods start.
     Waking,
     /// Its pods serve requests.
@@ -36,10 +38,11 @@ pub enum State {
 
 impl State {
     /// All states.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Unseen,
         Self::Stalled,
         Self::Leaving,
+        Self::Failed,
         Self::Asleep,
         Self::FallingAsleep,
         Self::Waking,
@@ -60,6 +63,7 @@ impl State {
             Self::Leaving => "leaving",
             Self::Asleep => "asleep",
             Self::FallingAsleep => "falling-asleep",
+            Self::Failed => "failed",
             Self::Waking => "waking",
             Self::Awake => "awake",
         }
@@ -86,6 +90,9 @@ pub struct Account {
     pub why: Vec<String>,
     /// What a user can do, if something is wrong.
     pub advice: Vec<String>,
+    /// Why none of its pods is ready, or was when it fell asleep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_ready: Option<NotReady>,
     /// When it fell asleep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asleep_since: Option<Timestamp>,
@@ -126,6 +133,7 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
         proxied: status.mode == Some(Mode::Proxy),
         why: explanation::why(service, status, state, now),
         advice: explanation::advice(service, status, state),
+        not_ready: status.not_ready.clone(),
         asleep_since: status.asleep_since,
         kept_awake_until: kept_awake_until(service).filter(|until| *until > now),
         last_wake: wake.map(|wake| wake.time),
@@ -145,10 +153,12 @@ fn state(service: &ElastiService, status: &ElastiServiceStatus) -> State {
         State::Leaving
     } else if status.observed_generation.is_none() {
         State::Unseen
-    } else if is_true(status, "Stalled").is_some() {
+    } else if is_true(status, "Stalled").is_some_and(|it| !FAILED.contains(&&*it.reason)) {
         State::Stalled
     } else if status.asleep_since.is_some() {
         State::Asleep
+    } else if is_true(status, "Stalled").is_some() {
+        State::Failed
     } else if towards == Some(Towards::Resolvers) {
         State::FallingAsleep
     } else if towards == Some(Towards::Pods) || between {
@@ -157,6 +167,9 @@ fn state(service: &ElastiService, status: &ElastiServiceStatus) -> State {
         State::Awake
     }
 }
+
+/// The reasons with which a service is stalled because its pods do not become ready.
+const FAILED: [&str; 2] = ["WakeFailed", "PodsFailing"];
 
 /// The condition of this type, if it is true.
 fn is_true<'a>(status: &'a ElastiServiceStatus, kind: &str) -> Option<&'a Condition> {

@@ -5,6 +5,7 @@ pub mod annotations;
 mod elasti_service;
 pub mod labels;
 pub mod names;
+mod not_ready;
 mod probe_response;
 mod status;
 mod trigger;
@@ -14,6 +15,7 @@ pub use elasti_service::{
     Autoscaler, AutoscalerKind, ElastiService, ElastiServiceSpec, EnabledPeriod, Port, Protocol,
     Queue, ScaleTarget,
 };
+pub use not_ready::{NotReady, NotReadyCause};
 pub use probe_response::{
     HeaderMatch, PathMatch, PathMatching, ProbeAnswer, ProbeResponse, QueryParameterMatch,
     ValueMatching,

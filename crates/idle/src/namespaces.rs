@@ -5,7 +5,7 @@ mod switches;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt};
+use kube::{Api, ResourceExt, api::ObjectMeta};
 use neap_kit::{
     builder::ControllerBuilder,
     clock::Clock,
@@ -107,6 +107,21 @@ impl Namespaces {
             Source::Polled(polled) => {
                 let switches = polled.switches.lock();
                 switches.get(namespace).copied().unwrap_or_default()
+            }
+        }
+    }
+
+    /// Whether a namespace is being deleted. Without a response it counts as not being deleted.
+    pub(crate) async fn is_terminating(&self, namespace: &str) -> bool {
+        let terminating = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_some();
+        match &self.source {
+            Source::Watched(cache) => {
+                let found = cache.get(&Key::new("", namespace));
+                found.is_some_and(|found| terminating(&found.metadata))
+            }
+            Source::Polled(polled) => {
+                let found = polled.api.get_metadata(namespace).await;
+                found.is_ok_and(|found| terminating(&found.metadata))
             }
         }
     }

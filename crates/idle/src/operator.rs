@@ -2,6 +2,7 @@
 //! [`components`] assembles it.
 
 pub(crate) mod certificate;
+mod cluster_names;
 mod components;
 pub mod dry_run;
 mod options;

@@ -14,6 +14,7 @@ mod controller;
 mod decide;
 pub mod dry_run;
 mod facts;
+mod limits;
 #[cfg(test)]
 mod tests;
 
@@ -21,4 +22,5 @@ pub use self::{
     controller::component,
     decide::{Decision, FROM_ANNOTATIONS, decide},
     facts::{Facts, Unreadable},
+    limits::OptInLimits,
 };

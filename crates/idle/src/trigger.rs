@@ -22,7 +22,7 @@ pub use self::{
     origin::{Origin, Origins},
     poller::{PolledService, Poller},
     problem::Problem,
-    prometheus::{Prometheus, PrometheusApi},
+    prometheus::{KnownNames, Prometheus, PrometheusApi},
     query::{PrometheusDefaults, Query},
     verdict::{Verdict, Verdicts},
     window::{Window, window},

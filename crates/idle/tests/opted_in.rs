@@ -13,7 +13,11 @@ const ENABLED: &str = "idle.neaptide.dev/enabled";
 const COOLDOWN: &str = "idle.neaptide.dev/cooldown";
 
 fn opt_in_controller(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
-    Ok(vec![opt_in::component(context, "default")?])
+    Ok(vec![opt_in::component(
+        context,
+        "default",
+        &opt_in::OptInLimits::default(),
+    )?])
 }
 
 fn service(name: &str) -> UserRequest {

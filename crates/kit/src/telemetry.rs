@@ -29,8 +29,8 @@ pub use self::{
     calls::{CountCalls, Counted},
     chunked_text::ChunkedText,
     events::{
-        ApiCallFinished, LeadershipChanged, OwnWritesLate, ReconcileResult, Reconciled,
-        StepEnded, WatchEventReceived, WatchFailed, WriteFinished,
+        ApiCallFinished, LeadershipChanged, OwnWritesLate, ReconcileResult, Reconciled, StepEnded,
+        WatchEventReceived, WatchFailed, WriteFinished,
     },
     export::Exports,
     log::{Format, SubscribeError, subscribe},

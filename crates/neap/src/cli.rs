@@ -172,6 +172,11 @@ pub(crate) struct UpOptions {
     #[command(flatten)]
     pub(crate) areas: AreasUpOptions,
 
+    /// Refuse pods that use hostPath volumes or run as root. Pods still see the files of this machine
+    /// that the user who starts neap can read
+    #[arg(long, conflicts_with = "bare")]
+    pub(crate) restricted: bool,
+
     /// Accept requests without credentials as system:anonymous, which may read little more than
     /// the health of the server; false refuses them
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]

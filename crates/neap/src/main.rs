@@ -27,6 +27,11 @@ use crate::{
     symbols::Symbols,
 };
 
+/// Gives freed memory back to the system: the system's own allocator keeps what a burst of large requests
+/// took, one arena for each thread.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     // Fails only if a provider is already installed, which serves as well.

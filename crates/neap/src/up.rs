@@ -35,7 +35,9 @@ use self::{
     server::{Server, ServerOptions},
     transcript::Transcript,
 };
-pub(crate) use self::{limits::raise_open_files, listen::Listen, signals::Signals};
+pub(crate) use self::{
+    identity::clock_problems, limits::raise_open_files, listen::Listen, signals::Signals,
+};
 use crate::{
     cli::UpOptions,
     environment,
@@ -112,6 +114,12 @@ async fn start(
     let identity = Identity::load_or_create(stored("identity").as_deref(), &names, environment)?;
     let tls = identity.tls(supplied)?;
     transcript.done("identity", identity.origin().describe());
+    if options.data.is_some() {
+        for problem in clock_problems(folder.path(), environment.clock.now()) {
+            tracing::warn!(problem, "the clock of this machine is wrong");
+            transcript.note(&problem);
+        }
+    }
 
     let authenticator = identity.authenticator(supplied, environment.clock.clone())?;
     let server_options = ServerOptions {
@@ -130,7 +138,7 @@ async fn start(
 
     kubeconfig::write(&kubeconfig, &address.url(), &identity)?;
     transcript.done("api", &address.url());
-    let world = cluster_setup.build(&server, &address, folder, transcript)?;
+    let world = cluster_setup.build(&server, &address, &identity, folder, transcript)?;
     announce(options, &address, &kubeconfig, transcript);
     Ok(Running {
         server,

@@ -6,7 +6,7 @@
 mod field;
 mod json;
 
-pub use field::{FieldError, FieldErrorKind, Problems};
+pub use field::{FieldError, FieldErrorKind, MAX_PROBLEMS, Problems};
 pub use json::unreadable_json;
 
 use http::StatusCode;

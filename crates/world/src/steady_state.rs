@@ -164,6 +164,7 @@ fn all_components(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
         environment: BTreeMap::new(),
         namespaces: true,
         own_proc: false,
+        restricted: false,
         as_root: false,
     };
     let mut machine = Machine::this(Path::new("/"), "v1.36.3");

@@ -81,10 +81,10 @@ impl RealOutcome {
 pub fn run_real(programs: &Programs, cells: &[Cell], cycles: u64) -> Result<Vec<RealOutcome>> {
     let lag = cells.first().context("no cell")?.lag;
     let home = programs.pod.parent().context("a program is in a folder")?;
-    // Not in the folder for temporary files: containers have their own.
+    // Containers have temporary files of their own, so the table names the folder.
     let folder = tempfile::Builder::new().prefix("loss-").tempdir_in(home)?;
     let images = folder.path().join("images.toml");
-    fs::write(&images, table(programs))?;
+    fs::write(&images, table(programs, folder.path()))?;
     let (lagging, images) = (format!("{lag}s"), images.to_string_lossy());
     let arguments = [
         "--without-idle",
@@ -119,14 +119,14 @@ pub fn run_real(programs: &Programs, cells: &[Cell], cycles: u64) -> Result<Vec<
     }
 }
 
-/// The programs of the images.
-fn table(programs: &Programs) -> String {
+/// The programs of the images, and the folder to which pods write their ledgers.
+fn table(programs: &Programs, ledgers: &Path) -> String {
     format!(
-        "[[image]]\nname = \"loss/pod\"\ncommand = [\"{}\", \"pod\"]\n\
-         [[image]]\nname = \"{}\"\ncommand = [\"{}\"]\n",
-        programs.pod.display(),
+        "[[image]]\nname = \"loss/pod\"\ncommand = [{:?}, \"pod\"]\nfolder = {ledgers:?}\n\
+         [[image]]\nname = {:?}\ncommand = [{:?}]\n",
+        programs.pod,
         install::IMAGE,
-        programs.neap.display(),
+        programs.neap,
     )
 }
 

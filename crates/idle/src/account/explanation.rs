@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{State, is_true, kept_awake_until, seconds};
-use crate::api::{ElastiService, ElastiServiceStatus};
+use crate::api::{ElastiService, ElastiServiceStatus, NotReady, NotReadyCause};
 
 /// The reasons for the state, the most specific first.
 pub(super) fn why(
@@ -20,6 +20,13 @@ pub(super) fn why(
     let ready = status.conditions.iter().find(|one| one.type_ == "Ready");
     let stalled = is_true(status, "Stalled");
     let reconciling = is_true(status, "Reconciling");
+    // Its sleep must not hide that it could not serve before.
+    if let (State::Asleep, Some(it)) = (state, &status.not_ready) {
+        why.push(format!(
+            "NotReady: it could not serve when it fell asleep: {}",
+            it.message
+        ));
+    }
     if let Some(summary) = stalled.or(reconciling).or(ready) {
         why.push(format!("{}: {}", summary.reason, summary.message));
     }
@@ -32,7 +39,11 @@ pub(super) fn why(
     }
     if let Some(wake) = &status.last_wake {
         let ago = span(seconds(wake.time, now));
-        why.push(format!("it last woke {ago} ago: {}", wake.cause));
+        let woke = match state {
+            State::Failed | State::Waking => "its last wake began",
+            _ => "it last woke",
+        };
+        why.push(format!("{woke} {ago} ago: {}", wake.cause));
     }
     for kind in ["TriggersUnknown", "OutsidePeriod"] {
         if let Some(it) = is_true(status, kind).filter(|_| state != State::Awake) {
@@ -54,6 +65,12 @@ pub(super) fn why(
 
 fn asleep(status: &ElastiServiceStatus, now: Timestamp) -> Option<String> {
     let since = status.asleep_since?;
+    if status.not_ready.is_some() {
+        let slept = span(seconds(since, now));
+        return Some(format!(
+            "it has slept for {slept}; that counts as no saving"
+        ));
+    }
     let replicas = status.replicas_before.unwrap_or(1).max(1);
     let slept = span(seconds(since, now));
     let s = if replicas == 1 { "" } else { "s" };
@@ -76,9 +93,12 @@ fn awake(service: &ElastiService, status: &ElastiServiceStatus, now: Timestamp) 
     }
     let cooldown = i64::try_from(service.spec.cooldown().as_secs()).unwrap_or(i64::MAX);
     let requested = status.last_scaled_up_time;
-    match requested.map(|requested| seconds(requested, now)) {
-        Some(ago) if ago < cooldown => {
-            let (ago, left) = (span(ago), span(cooldown - ago));
+    let requested = requested.map(|requested| span(seconds(requested, now)));
+    // The operator knows what the cooldown is measured from, and how much longer it takes beside pods.
+    let left = status.sleeps_after.map(|after| seconds(now, after));
+    match (requested, left) {
+        (Some(ago), Some(left)) if left > 0 => {
+            let left = span(left);
             format!("the last recorded request was {ago} ago; it sleeps in {left} at the earliest")
         }
         _ if service.spec.counts_requests() => {
@@ -114,6 +134,7 @@ pub(super) fn advice(
             );
         }
         (_, "ServiceTaken") => advice.push("Delete one of the two ElastiServices.".to_owned()),
+        (State::Failed, _) => advice.push(of_failed_pods(service, status)),
         (_, "ResolverUnavailable") => {
             advice.push("See why no resolver is ready: neap check idle".to_owned());
         }
@@ -134,6 +155,36 @@ pub(super) fn advice(
     let conflict = is_true(status, "Conflict").map_or("", |it| &it.reason);
     advice.extend(of_conflict(conflict).map(str::to_owned));
     advice
+}
+
+/// A kind as `neap explain` reads it. Older spellings are plurals.
+fn kind_word(kind: &str) -> String {
+    let word = kind.to_lowercase();
+    word.strip_suffix('s').unwrap_or(&word).to_owned()
+}
+
+/// What to do about pods that do not become ready.
+fn of_failed_pods(service: &ElastiService, status: &ElastiServiceStatus) -> String {
+    let target = &service.spec.scale_target_ref;
+    let kind = kind_word(&target.kind);
+    let namespace = service.metadata.namespace.as_deref().unwrap_or("default");
+    let more = format!("neap explain {kind}/{} -n {namespace}", target.name);
+    let cause = status.not_ready.as_ref().map(NotReady::cause);
+    let repair = match cause {
+        Some(NotReadyCause::CrashLoop) => {
+            "Read the log of its container, and correct what makes it end"
+        }
+        Some(NotReadyCause::ImagePull) => {
+            "Correct the name of its image, or make the image available"
+        }
+        Some(NotReadyCause::ContainerConfig) => {
+            "Create what its pods refer to, or correct the reference"
+        }
+        Some(NotReadyCause::Unschedulable) => "Make room on a node, or request less",
+        Some(NotReadyCause::Probe) => "See why the probe does not succeed, or correct the probe",
+        _ => "See why its pods do not become ready",
+    };
+    format!("{repair}; more: {more}")
 }
 
 /// What to do about another tool that scales the workload.

@@ -109,8 +109,12 @@ fn the_sleep_in_progress_counts_as_saved() {
 fn an_awake_service_has_a_reason_not_to_sleep() {
     let requests = json!([{"type": "requests"}]);
     let awake = |mut spec: Value, asked: &str| {
+        let asked = Some(asked).filter(|asked| !asked.is_empty());
         spec["cooldownPeriod"] = 60.into();
-        let status = json!({"observedGeneration": 1, "mode": "serve", "lastScaledUpTime": asked});
+        let status = json!({
+            "observedGeneration": 1, "mode": "serve", "lastScaledUpTime": asked,
+            "sleepsAfter": "2026-01-01T12:00:30Z",
+        });
         account(&service(&spec, &status), now()).why[0].clone()
     };
     let long_ago = "2026-01-01T10:00:00Z";
@@ -128,11 +132,11 @@ fn an_awake_service_has_a_reason_not_to_sleep() {
         (
             json!({"triggers": requests}),
             "2026-01-01T11:59:20Z",
-            "the last recorded request was 40s ago; it sleeps in 20s at the earliest",
+            "the last recorded request was 40s ago; it sleeps in 30s at the earliest",
         ),
         (
             json!({"triggers": requests}),
-            long_ago,
+            "",
             "it sleeps once the resolvers have received no request for 60s, or longer the more pods are \
              ready beside them",
         ),

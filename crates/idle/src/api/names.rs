@@ -25,15 +25,21 @@ pub fn resolver_slice_v6(public: &str) -> String {
     named(public, "endpointslice-to-resolver-v6", MAX_OBJECT_NAME)
 }
 
-/// `elasti-<service>-<what>-<hash>`. A long name of a Service is truncated; the hash is of the whole
-/// name, so two that are truncated alike stay distinct.
-fn named(public: &str, what: &str, max_length: usize) -> String {
-    let digest = digest(&SHA256, public.as_bytes());
+/// The first ten hexadecimal digits of the SHA-256 of a text.
+pub fn short_hash(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
     let mut hash = String::new();
     for byte in digest.as_ref().iter().take(5) {
         // Writing to a string does not fail.
         let _ = write!(hash, "{byte:02x}");
     }
+    hash
+}
+
+/// `elasti-<service>-<what>-<hash>`. A long name of a Service is truncated; the hash is of the whole
+/// name, so two that are truncated alike stay distinct.
+fn named(public: &str, what: &str, max_length: usize) -> String {
+    let hash = short_hash(public);
     let rest = "elasti-".len() + "-".len() + what.len() + "-".len() + hash.len();
     let room = max_length.saturating_sub(rest);
     // Names of Services are ASCII, so a byte is a character.

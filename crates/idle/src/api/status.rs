@@ -6,7 +6,7 @@ use neap_kit::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ScaleTarget;
+use super::{NotReady, ScaleTarget};
 
 /// The state that the operator records. KubeElasti 0.1.30 has only the first three fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +52,13 @@ pub struct ElastiServiceStatus {
     /// Replica-seconds that did not run, up to the last wake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_replica_seconds: Option<i64>,
+    /// Present while the workload has replicas and no ready pod, and during a sleep that began then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ready: Option<NotReady>,
+    /// The earliest time at which it may fall asleep, as far as the last recorded request shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::time")]
+    pub sleeps_after: Option<Timestamp>,
     /// Present while the service is only observed and would sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_sleep: Option<WouldSleep>,
@@ -61,10 +68,12 @@ pub struct ElastiServiceStatus {
 }
 
 impl ElastiServiceStatus {
-    /// Replica-seconds that did not run, including the sleep in progress.
+    /// Replica-seconds that did not run, including the sleep in progress. A sleep that began while no pod was
+    /// ready saves nothing that was of use.
     pub fn saved(&self, now: Timestamp) -> i64 {
         let replicas = self.replicas_before.unwrap_or(1).max(1);
-        let lasting = self.asleep_since.map(|since| spared(since, now, replicas));
+        let asleep = self.asleep_since.filter(|_| self.not_ready.is_none());
+        let lasting = asleep.map(|since| spared(since, now, replicas));
         let before = self.saved_replica_seconds.unwrap_or(0);
         before.saturating_add(lasting.unwrap_or(0))
     }

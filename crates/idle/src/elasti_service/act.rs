@@ -1,11 +1,17 @@
 //! Carries a decision out: the plan, the status, the Events and the cleanup, in this order. It makes no
 //! choice.
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, discovery::v1::EndpointSlice},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, PlannedChange, ResourceKind},
     builder::OWN_WRITE_TIMEOUT,
     event::EventDraft,
+    key::Key,
+    why::chain,
 };
 
 use super::{
@@ -23,27 +29,45 @@ impl ServiceReconciler {
             plan,
             status,
             events,
+            owner_events,
             ..
         } = decision;
-        for change in plan.changes {
-            self.execute(service, change).await?;
-        }
+        let changes = self.execute_all(service, plan.changes).await;
+        self.sources.record_result(&Key::of(service), &changes);
+        changes?;
         if status != facts.status() {
             self.write_status(service, status).await?;
         }
         for event in &events {
             self.tools.record(service, event).await;
         }
+        for event in &owner_events {
+            for owner in owners(service) {
+                self.tools.recorder.record_for(owner, event).await;
+            }
+        }
         let finalizes = plan.cleanup.iter().any(is_finalizer_change);
         for change in plan.cleanup {
             let done = self.execute(service, change).await;
-            if finalizes && done.is_err() {
+            if let (true, Err(error)) = (finalizes, &done) {
                 self.meter.emit(&Finalized { failed: true });
+                log_refused_finalizer(service, error);
             }
             done?;
         }
         if finalizes {
             self.meter.emit(&Finalized { failed: false });
+        }
+        Ok(())
+    }
+
+    async fn execute_all(
+        &self,
+        service: &ElastiService,
+        changes: Vec<ServiceChange>,
+    ) -> Result<(), Error> {
+        for change in changes {
+            self.execute(service, change).await?;
         }
         Ok(())
     }
@@ -89,6 +113,35 @@ impl ServiceReconciler {
         });
         written
     }
+}
+
+/// The owners of an ElastiService, for Events. All are in its namespace.
+fn owners(service: &ElastiService) -> Vec<ObjectReference> {
+    let owners = service.owner_references().iter();
+    let reference = |owner: &OwnerReference| ObjectReference {
+        api_version: Some(owner.api_version.clone()),
+        kind: Some(owner.kind.clone()),
+        name: Some(owner.name.clone()),
+        namespace: service.namespace(),
+        uid: Some(owner.uid.clone()),
+        ..ObjectReference::default()
+    };
+    owners.map(reference).collect()
+}
+
+/// A finalizer that cannot be removed keeps the namespace from being deleted, so the log names what a person
+/// has to do.
+fn log_refused_finalizer(service: &ElastiService, error: &Error) {
+    let Error::Refused { source, .. } = error else {
+        return;
+    };
+    let (key, error) = (Key::of(service), chain(&**source));
+    tracing::warn!(
+        %key, error,
+        "the API server refuses to remove the finalizer of a deleted ElastiService; if the operator's Role or \
+         RoleBinding in that namespace was deleted first, remove the finalizer by hand: kubectl patch \
+         elastiservice NAME --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+    );
 }
 
 fn writes_slice(change: &PlannedChange) -> bool {

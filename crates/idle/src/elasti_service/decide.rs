@@ -5,6 +5,7 @@
 
 mod conditions;
 mod draft;
+mod failing;
 mod goal;
 mod hand_off;
 mod leave;
@@ -20,7 +21,7 @@ use neap_kit::{apply::Plan, event::EventDraft, status::Readiness};
 
 pub use self::plan::ServiceChange;
 use self::{
-    draft::{Draft, Finalizer},
+    draft::{Draft, Finalizer, ScaleWrite},
     goal::Goal,
 };
 use super::{facts::Facts, objects, reachability::Claim};
@@ -28,6 +29,7 @@ use crate::{
     api::{ElastiServiceStatus, FINALIZER, Mode, annotations::OFF},
     reason::Reason,
     target::Target,
+    trigger::Verdict,
 };
 
 /// The delay before a target that could not be read is read again.
@@ -42,6 +44,8 @@ pub struct Decision {
     pub status: ElastiServiceStatus,
     /// The Events to record.
     pub events: Vec<EventDraft>,
+    /// The Events to record about the owners of the ElastiService.
+    pub owner_events: Vec<EventDraft>,
     /// When there has to be another decision, if no change causes one before.
     pub requeue_after: Option<Duration>,
     /// Why.
@@ -148,11 +152,13 @@ fn reconcile(draft: &mut Draft<'_>) -> Reason {
 /// Compares the goal with the state, and takes the next step.
 fn pursue_goal(draft: &mut Draft<'_>) -> Reason {
     let facts = draft.facts;
+    failing::record(draft);
     let goal = goal::goal(facts, &draft.status);
     conditions::record_observation(draft, &goal);
     if !matches!(goal, Goal::Sleep(_)) {
         draft.record_activity();
     }
+    goal::record_estimate(draft);
     draft.requeue_after_opt(facts.until_next_request());
     let reason = goal.reason().clone();
     match (facts.target.replicas().unwrap_or(0), goal) {
@@ -173,21 +179,36 @@ fn pursue_goal(draft: &mut Draft<'_>) -> Reason {
             draft.record_wake(None);
             hand_off::to_resolvers(draft, replicas);
         }
-        (_, goal) => {
+        (replicas, goal) => {
             let cause = match &goal {
                 Goal::Awake(why) => Some(why),
                 _ => None,
             };
             draft.record_wake(cause);
             draft.resume_keda();
+            hold_minimum(draft, replicas, cause);
             draft.requeue_after_opt(goal.requeue_after());
             serve(draft);
         }
     }
+    failing::summarize(draft);
     if let Some((reason, message)) = goal::obstacle(facts) {
         draft.readiness = Some(Readiness::Stalled(reason, message));
     }
     reason
+}
+
+/// While the service is in use, it has at least the replicas that it wakes to, as in KubeElasti.
+fn hold_minimum(draft: &mut Draft<'_>, replicas: i32, cause: Option<&Reason>) {
+    let facts = draft.facts;
+    let minimum = facts.service.spec.wake_replicas();
+    let in_use = cause.is_some() && matches!(facts.verdict, Verdict::Busy(_));
+    if in_use && replicas < minimum && !facts.is_observed() {
+        draft.scale = Some(ScaleWrite {
+            replicas: minimum,
+            if_unchanged: true,
+        });
+    }
 }
 
 /// The service is awake and stays so.
@@ -216,6 +237,10 @@ fn serve(draft: &mut Draft<'_>) {
         return;
     }
     draft.set_mode(Mode::Serve);
+    if !facts.has_ready_pod() {
+        draft.reconciling("Waking", failing::NO_READY_POD);
+        return;
+    }
     awake(draft, "Awake", "clients reach its pods directly");
     draft.measure_wake();
 }

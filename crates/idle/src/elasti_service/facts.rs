@@ -7,6 +7,7 @@ mod dependencies;
 mod former;
 mod gather;
 mod other_scalers;
+mod pods;
 mod port_allotment;
 mod ports;
 mod resting;
@@ -21,8 +22,11 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::ResourceExt;
 use neap_kit::apply::{ObjectRef, ResourceKind};
 
-pub use self::ports::{GrantedPorts, PortRange, PortsExhausted};
-pub(super) use self::{gather::FactSources, resting::resting};
+pub(super) use self::{gather::FactSources, pods::FIRST_LOOK, resting::resting};
+pub use self::{
+    pods::{PodProblem, PodStates},
+    ports::{GrantedPorts, PortRange, PortsExhausted},
+};
 use super::reachability::Proof;
 use crate::{
     api::{
@@ -62,6 +66,8 @@ pub struct Facts {
     pub target_kind: Option<ResourceKind>,
     /// The number of its ready pods.
     pub ready_pods: usize,
+    /// The states of its pods; none where no decision needs them, or if they could not be read.
+    pub pods: Option<PodStates>,
     /// The ScaledObject that the spec names.
     pub keda: Keda,
     /// The workload that sleeps and that the spec no longer names.
@@ -82,6 +88,10 @@ pub struct Facts {
     pub conflict: Option<Reason>,
     /// The time that each part of its last wake took, once that was measured.
     pub breakdown: Option<Breakdown>,
+    /// The first of the writes that the API server has refused since one succeeded.
+    pub refusal: Option<Refusal>,
+    /// Whether its namespace is being deleted.
+    pub namespace_terminates: bool,
     /// The timeouts.
     pub timeouts: Timeouts,
     /// The time.
@@ -95,6 +105,15 @@ pub struct DependentWake {
     pub time: Timestamp,
     /// Its name.
     pub name: String,
+}
+
+/// A write for a service that the API server refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// When it did so first.
+    pub since: Timestamp,
+    /// Its response.
+    pub message: String,
 }
 
 /// The workload that sleeps although the spec names another one by now.
@@ -140,6 +159,10 @@ pub struct Timeouts {
     /// A service that is scaled up within this time after it fell asleep is in conflict with another
     /// controller.
     pub scaled_back: Duration,
+    /// How long a start may take before it counts as failed, where the spec has no `deadlineSeconds`.
+    pub start: Duration,
+    /// After this time a service whose pods have failed sleeps as if it were idle; never if absent.
+    pub failed_sleep: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -152,6 +175,8 @@ impl Default for Timeouts {
             deletion: Duration::from_mins(10),
             no_resolver: Duration::from_secs(10),
             scaled_back: Duration::from_mins(1),
+            start: Duration::from_mins(10),
+            failed_sleep: None,
         }
     }
 }
@@ -159,6 +184,12 @@ impl Default for Timeouts {
 impl Facts {
     pub(super) fn status(&self) -> ElastiServiceStatus {
         self.service.status.clone().unwrap_or_default()
+    }
+
+    /// Whether a pod is ready: by the slices of the private Service, or by the pods where no object was made
+    /// for the service yet.
+    pub(super) fn has_ready_pod(&self) -> bool {
+        self.ready_pods > 0 || self.pods.as_ref().is_some_and(|pods| pods.ready > 0)
     }
 
     /// The ports in `status` that stand in for the Service that the spec names.

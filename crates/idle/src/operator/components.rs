@@ -17,8 +17,8 @@ use neap_kit::{
 use tokio::net::TcpListener;
 
 use super::{
-    OperatorOptions, prove::ResolverProver, request_counts::ResolverRequestCounts,
-    routes::OperatorRoutes,
+    OperatorOptions, cluster_names::ClusterNames, prove::ResolverProver,
+    request_counts::ResolverRequestCounts, routes::OperatorRoutes,
 };
 use crate::{
     api::labels::SERVICE_NAME,
@@ -28,7 +28,7 @@ use crate::{
     opt_in,
     options::Installation,
     resolver::client::{ListResolvers, ResolverClient},
-    trigger::{Poller, Prometheus, TriggerMonitor},
+    trigger::{KnownNames, Poller, Prometheus, TriggerMonitor},
     wake::{WakeRunner, Waker},
 };
 
@@ -51,7 +51,8 @@ pub fn components(
              PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS"
         );
     }
-    let prometheus = Arc::new(Prometheus::new(context.clock));
+    let prometheus = Prometheus::with_names(context.clock, cluster_names(context, options)?);
+    let prometheus = Arc::new(prometheus);
     let poller = Poller::new(prometheus, options.prometheus.clone(), context.clock);
     let counts = ResolverRequestCounts::new(client.clone(), resolvers.clone());
     let monitor = TriggerMonitor::new(
@@ -85,12 +86,24 @@ pub fn components(
     )?;
     let components = vec![
         controller,
-        opt_in::component(context, &installation.operator_namespace)?,
+        opt_in::component(context, &installation.operator_namespace, &options.opt_in)?,
         monitor.component(options.seed),
         wakes.into(),
         serve("operator", socket, Arc::new(routes), context.clock),
     ];
     Ok((components, waker))
+}
+
+/// The names of Services, if the machine's resolver does not know them.
+fn cluster_names(
+    context: &Context,
+    options: &OperatorOptions,
+) -> Result<Option<Arc<dyn KnownNames>>, WatchesStopped> {
+    let Some(domain) = options.cluster_names.clone() else {
+        return Ok(None);
+    };
+    let services = context.scoped_cache(&Selection::default())?;
+    Ok(Some(Arc::new(ClusterNames { services, domain })))
 }
 
 /// Resolvers may request wakes, and so may operators, which know the dependencies of a service.

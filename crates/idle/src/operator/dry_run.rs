@@ -74,7 +74,8 @@ pub async fn dry_run(
     let installation = &options.installation;
     let decisions = async {
         let operator_namespace = &installation.operator_namespace;
-        let annotated = annotated::dry_run(&context, operator_namespace, key).await?;
+        let annotated =
+            annotated::dry_run(&context, operator_namespace, &options.opt_in, key).await?;
         let settings = elasti_service::Settings {
             installation: installation.clone(),
             resolver_ports: options.resolver_ports,

@@ -12,14 +12,18 @@ use self::flags::Flags;
 pub use self::flags::ListenAddress;
 use crate::{
     elasti_service::facts::{PortRange, Timeouts},
+    opt_in::OptInLimits,
     options::{
         Environment, Error, Installation, LISTEN_ADDRESS, Sentry, TOKEN_FILE, WATCH_NAMESPACES,
+        invalid,
     },
-    trigger::{PrometheusDefaults, origin::InvalidOrigin},
+    trigger::{Origins, PrometheusDefaults, origin::InvalidOrigin},
 };
 
 const DEFAULT_POLLING_INTERVAL: Duration = Duration::from_secs(30);
 const DEFAULT_GRACE_SECONDS: u64 = 5;
+/// The same as the longest that a resolver holds a request by default.
+const DEFAULT_START_SECONDS: u64 = 600;
 
 /// The options of an operator.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +40,10 @@ pub struct OperatorOptions {
     pub polling_interval: Duration,
     /// The Prometheus server of triggers that name none, and its credentials.
     pub prometheus: PrometheusDefaults,
+    /// What annotations of users may ask for.
+    pub opt_in: OptInLimits,
+    /// The domain of the cluster, if the machine's resolver does not know the names of its Services.
+    pub cluster_names: Option<String>,
     /// The ports on which resolvers stand in for those of services.
     pub resolver_ports: PortRange,
     /// The timeouts of decisions about a service.
@@ -71,6 +79,8 @@ impl OperatorOptions {
             namespaces: BTreeSet::new(),
             polling_interval: DEFAULT_POLLING_INTERVAL,
             prometheus: PrometheusDefaults::default(),
+            opt_in: OptInLimits::default(),
+            cluster_names: None,
             resolver_ports: PortRange::default(),
             timeouts: Timeouts::default(),
             allow_unauthenticated_resolvers: flags.allow_unauthenticated_resolvers,
@@ -93,15 +103,21 @@ impl OperatorOptions {
         let flags = Flags::parse(arguments)?;
         let environment = Environment(variable);
         let installation = Installation::read(&environment)?;
+        let prometheus = prometheus(&environment)?;
         Ok(Self {
             listen_host: environment.host(LISTEN_ADDRESS)?,
             token_file: environment.text(TOKEN_FILE).map(PathBuf::from),
             polling_interval: environment.duration("POLLING_INTERVAL", DEFAULT_POLLING_INTERVAL)?,
             timeouts: Timeouts {
                 grace: environment.seconds("ELASTI_GRACE_SECONDS", DEFAULT_GRACE_SECONDS)?,
+                start: environment.seconds("ELASTI_START_SECONDS", DEFAULT_START_SECONDS)?,
+                failed_sleep: failed_sleep(&environment)?,
                 ..Timeouts::default()
             },
-            prometheus: prometheus(&environment)?,
+            opt_in: opt_in(&environment, prometheus.address.as_ref())?,
+            prometheus,
+            // In a cluster the name server of its pods knows them.
+            cluster_names: None,
             namespaces: namespaces(&environment, flags.watch_namespace, &installation),
             resolver_ports: resolver_ports(&environment, &installation)?,
             sentry: Sentry::read(&environment),
@@ -149,18 +165,44 @@ fn prometheus(environment: &Environment<'_>) -> Result<PrometheusDefaults, Error
             wants: "one line such as Bearer and a token",
         })
     });
-    let origins = environment.text(ORIGINS).unwrap_or_default();
-    let origins = origins
-        .parse()
-        .map_err(|wrong: InvalidOrigin| Error::Invalid {
-            name: ORIGINS.to_owned(),
-            value: format!("a list whose {wrong}"),
-            wants: "comma-separated origins such as https://prometheus.example:9090, or *",
-        });
     Ok(PrometheusDefaults {
         address,
         authorization: authorization.transpose()?,
-        origins: origins?,
+        origins: origins(environment, ORIGINS)?,
+    })
+}
+
+/// After which time a service whose pods have failed sleeps; none for 0, which is the default.
+fn failed_sleep(environment: &Environment<'_>) -> Result<Option<Duration>, Error> {
+    let time = environment.seconds("ELASTI_FAILED_SLEEP_SECONDS", 0)?;
+    Ok(Some(time).filter(|time| !time.is_zero()))
+}
+
+fn opt_in(
+    environment: &Environment<'_>,
+    default_server: Option<&String>,
+) -> Result<OptInLimits, Error> {
+    const SERVERS: &str = "ELASTI_ANNOTATION_SERVERS";
+    const REPLICAS: &str = "ELASTI_ANNOTATION_MAX_REPLICAS";
+    let wants = "a whole number from 1 on such as 10";
+    let usual = OptInLimits::default().max_replicas;
+    let max_replicas: i32 = environment.number(REPLICAS, usual, wants)?;
+    if max_replicas < 1 {
+        return Err(invalid(REPLICAS, &max_replicas.to_string(), wants));
+    }
+    Ok(OptInLimits {
+        max_replicas,
+        servers: origins(environment, SERVERS)?,
+        default_server: default_server.cloned(),
+    })
+}
+
+fn origins(environment: &Environment<'_>, name: &str) -> Result<Origins, Error> {
+    let list = environment.text(name).unwrap_or_default();
+    list.parse().map_err(|wrong: InvalidOrigin| Error::Invalid {
+        name: name.to_owned(),
+        value: format!("a list whose {wrong}"),
+        wants: "comma-separated origins such as https://prometheus.example:9090, or *",
     })
 }
 

@@ -1,6 +1,6 @@
 //! The annotations on a Service, or on the workload behind it.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{borrow::Cow, collections::BTreeMap, fmt, str::FromStr};
 
 use serde_json::json;
 
@@ -71,7 +71,7 @@ pub struct InvalidAnnotation {
     /// Its value.
     pub value: String,
     /// A description of a valid value.
-    pub wants: &'static str,
+    pub wants: Cow<'static, str>,
 }
 
 impl fmt::Display for InvalidAnnotation {
@@ -266,6 +266,6 @@ fn invalid(annotation: &str, value: &str, wants: &'static str) -> InvalidAnnotat
     InvalidAnnotation {
         annotation: annotation.to_owned(),
         value: value.to_owned(),
-        wants,
+        wants: wants.into(),
     }
 }

@@ -12,14 +12,18 @@ use neap_kit::{
     watch::WatchesStopped,
 };
 
-use super::{decide::decide, facts::AnnotationSources};
+use super::{decide::decide, facts::AnnotationSources, limits::OptInLimits};
 
 pub(super) const NAME: &str = "idle-annotations";
 
 /// The controller. `operator_namespace` is the namespace whose switches apply everywhere.
-pub fn component(context: &Context, operator_namespace: &str) -> Result<Component, WatchesStopped> {
+pub fn component(
+    context: &Context,
+    operator_namespace: &str,
+    limits: &OptInLimits,
+) -> Result<Component, WatchesStopped> {
     let mut builder = ControllerBuilder::new(context, NAME);
-    let sources = AnnotationSources::new(&mut builder, context, operator_namespace)?;
+    let sources = AnnotationSources::new(&mut builder, context, operator_namespace, limits)?;
     let namespaces = sources.namespaces.clone();
     let reconciler = AnnotationReconciler {
         tools: builder.tools(),
@@ -47,6 +51,9 @@ impl AnnotationReconciler {
         for event in &decision.events {
             let about = facts.reference.clone();
             self.tools.recorder.record_for(about, event).await;
+        }
+        for (about, event) in &decision.service_events {
+            self.tools.recorder.record_for(about.clone(), event).await;
         }
         let requeue_after = decision.requeue_after;
         Ok(requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter))

@@ -1,22 +1,38 @@
 //! The decision about an annotated object: a pure function of the facts.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::ResourceExt;
+use k8s_openapi::{
+    api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{Resource, ResourceExt};
 use neap_kit::{
     apply::{DesiredObject, IfExists, ObjectRef, Plan, PlannedChange},
     event::EventDraft,
 };
 
 use super::{
-    annotations::{self, InvalidAnnotation, OptIn, SERVICE, TARGET},
-    facts::{Facts, Unreadable},
+    annotations::{
+        self, AUTOSCALER, InvalidAnnotation, MIN_REPLICAS, OptIn, SERVER_ADDRESS, SERVICE, TARGET,
+    },
+    facts::{Facts, SERVICE_KIND, Unreadable},
 };
-use crate::{api::ElastiService, elasti_service::objects::is_owned, reason::Reason};
+use crate::{
+    api::{AutoscalerKind, ElastiService, ElastiServiceSpec, ScaleTarget, names},
+    elasti_service::objects::is_owned,
+    reason::Reason,
+    target::canonical_kind,
+};
 
 /// The label of generated ElastiServices.
 pub const FROM_ANNOTATIONS: &str = "idle.neaptide.dev/from-annotations";
+/// On a generated ElastiService: the digest of the spec that the annotations gave it.
+const APPLIED_SPEC: &str = "idle.neaptide.dev/applied-spec";
 /// The delay before a problem is checked again: what it refers to may be created meanwhile.
 const RETRY_DELAY: Duration = Duration::from_mins(1);
 
@@ -27,6 +43,8 @@ pub struct Decision {
     pub plan: Plan,
     /// The Events to record on the annotated object.
     pub events: Vec<EventDraft>,
+    /// The Events to record on other objects.
+    pub service_events: Vec<(ObjectReference, EventDraft)>,
     /// When there has to be another decision, if no change causes one before.
     pub requeue_after: Option<Duration>,
     /// Why.
@@ -38,6 +56,7 @@ impl Decision {
         Self {
             plan: changes.into(),
             events: Vec::new(),
+            service_events: Vec::new(),
             requeue_after: None,
             reason: Reason::new(name, message),
         }
@@ -69,7 +88,14 @@ pub fn decide(facts: &Facts) -> Decision {
             let why = "the annotation that enables sleep is absent or false";
             return Decision::new(delete_generated(facts, None, why), "NotEnabled", why);
         }
-        Ok(Some(opt_in)) => wanted(facts, opt_in),
+        Ok(Some(opt_in)) => {
+            if let Some(refused) = refused(facts, annotations, &opt_in) {
+                let why = "its annotations go beyond what the operator's settings allow";
+                let changes = delete_generated(facts, None, why);
+                return Decision::problem(changes, "NotAllowed", refused.to_string());
+            }
+            wanted(facts, opt_in)
+        }
         Err(invalid) => Err(invalid),
     };
     match wanted {
@@ -77,6 +103,70 @@ pub fn decide(facts: &Facts) -> Decision {
         Err(invalid) => Decision::problem(Vec::new(), "NotUnderstood", invalid.to_string()),
         Ok(wanted) => maintain(facts, wanted),
     }
+}
+
+/// The annotation that would do what a right on the annotated object does not include, if there is one.
+fn refused(
+    facts: &Facts,
+    annotations: &BTreeMap<String, String>,
+    opt_in: &OptIn,
+) -> Option<InvalidAnnotation> {
+    let refuse = |name: &str, wants: Cow<'static, str>| InvalidAnnotation {
+        annotation: name.to_owned(),
+        value: annotations.get(name).cloned().unwrap_or_default(),
+        wants,
+    };
+    let related = facts.named_are_related == Some(true);
+    if opt_in.target.is_some() && facts.owner.kind == SERVICE_KIND && !related {
+        let wants = "a workload whose pods the Service selects; any other needs an ElastiService";
+        return Some(refuse(TARGET, wants.into()));
+    }
+    if opt_in.service.is_some() && facts.owner.kind != SERVICE_KIND && !related {
+        let wants =
+            "a Service that selects the pods of the workload; any other needs an ElastiService";
+        return Some(refuse(SERVICE, wants.into()));
+    }
+    let (most, limits) = (facts.limits.max_replicas, &facts.limits);
+    if opt_in.spec.min_target_replicas.is_some_and(|it| it > most) {
+        let wants = format!(
+            "a number up to {most}, the ELASTI_ANNOTATION_MAX_REPLICAS of the operator; more needs an \
+             ElastiService"
+        );
+        return Some(refuse(MIN_REPLICAS, wants.into()));
+    }
+    let address = annotations
+        .get(SERVER_ADDRESS)
+        .map(|address| address.trim());
+    let address = address.filter(|address| !address.is_empty());
+    if address.is_some_and(|address| !limits.allows_server(address)) {
+        let wants = "a server that ELASTI_ANNOTATION_SERVERS of the operator allows; any other needs an \
+                     ElastiService";
+        let mut refused = refuse(SERVER_ADDRESS, wants.into());
+        // The value may contain the credentials of a user.
+        refused.value = "an address that is not allowed".to_owned();
+        return Some(refused);
+    }
+    let autoscaler = opt_in.spec.autoscaler.as_ref();
+    let keda = autoscaler.is_some_and(|it| it.kind == AutoscalerKind::Keda);
+    let target = opt_in.target.as_ref().or(match &facts.targets[..] {
+        [one] => Some(one),
+        _ => None,
+    });
+    if keda && !target.is_some_and(|target| scales(facts.scaled_object_target.as_ref(), target)) {
+        let wants =
+            "a ScaledObject that scales the same workload; any other needs an ElastiService";
+        return Some(refuse(AUTOSCALER, wants.into()));
+    }
+    None
+}
+
+/// Whether a ScaledObject with this target scales `target`.
+fn scales(scaled: Option<&ScaleTarget>, target: &ScaleTarget) -> bool {
+    let parts = |it: &ScaleTarget| {
+        let kind = canonical_kind(&it.kind).to_owned();
+        (it.api_version.clone(), kind, it.name.clone())
+    };
+    scaled.is_some_and(|scaled| parts(scaled) == parts(target))
 }
 
 /// Nothing is decided without the objects. The user learns of a refusal, which does not pass by itself.
@@ -123,18 +213,58 @@ fn maintain(facts: &Facts, wanted: ElastiService) -> Decision {
         });
         return Decision::new(changes, "Enabled", "the annotations enable sleep");
     };
-    if live.spec != wanted.spec {
-        let changed = ElastiService {
-            spec: wanted.spec,
-            ..(**live).clone()
-        };
-        changes.push(PlannedChange::Replace {
-            object: DesiredObject::of(&changed),
-            owner: None,
-            reason: "its spec differs from the annotations".to_owned(),
-        });
+    let applied = applied_spec(&wanted.spec);
+    let is_recorded = live.annotations().get(APPLIED_SPEC) == Some(&applied);
+    let mut decision = Decision::new(changes, "Enabled", "the annotations enable sleep");
+    if live.spec == wanted.spec && is_recorded {
+        return decision;
     }
-    Decision::new(changes, "Enabled", "the annotations enable sleep")
+    if is_recorded {
+        // The annotations have not changed since, so a user has changed the ElastiService.
+        let about = format!("{} {}", facts.owner.kind, facts.owner.name);
+        let message = format!(
+            "{} of ElastiService {name} was changed and is restored, since the annotations of {about} set \
+             it; change those",
+            changed_fields(&live.spec, &wanted.spec)
+        );
+        let event = EventDraft::warning("EditReverted", message);
+        decision
+            .service_events
+            .push((live.object_ref(&()), event.clone()));
+        decision.events.push(event);
+    }
+    let mut changed = ElastiService {
+        spec: wanted.spec,
+        ..(**live).clone()
+    };
+    changed
+        .annotations_mut()
+        .insert(APPLIED_SPEC.to_owned(), applied);
+    decision.plan.changes.push(PlannedChange::Replace {
+        object: DesiredObject::of(&changed),
+        owner: None,
+        reason: "its spec differs from the annotations".to_owned(),
+    });
+    decision
+}
+
+/// A digest of the spec that was applied last. It tells an edit of a user from a change of the annotations.
+fn applied_spec(spec: &ElastiServiceSpec) -> String {
+    let text = serde_json::to_string(spec).unwrap_or_default();
+    names::short_hash(&text)
+}
+
+/// The fields of the spec that differ.
+fn changed_fields(live: &ElastiServiceSpec, wanted: &ElastiServiceSpec) -> String {
+    let fields = |spec| serde_json::to_value(spec).unwrap_or_default();
+    let (live, wanted) = (fields(live), fields(wanted));
+    let names = [&live, &wanted].into_iter().filter_map(|it| it.as_object());
+    let names: BTreeSet<_> = names.flat_map(|fields| fields.keys()).collect();
+    let differ = names
+        .into_iter()
+        .filter(|name| live[*name] != wanted[*name]);
+    let differ: Vec<_> = differ.map(|name| format!("spec.{name}")).collect();
+    differ.join(", ")
 }
 
 /// Deletes the ElastiServices that were generated for the object, except one.
@@ -170,6 +300,8 @@ fn wanted(facts: &Facts, opt_in: OptIn) -> Result<ElastiService, InvalidAnnotati
         .metadata
         .namespace
         .clone_from(&facts.annotated.namespace);
+    let applied = applied_spec(&wanted.spec);
+    wanted.metadata.annotations = Some([(APPLIED_SPEC.to_owned(), applied)].into());
     wanted.metadata.owner_references = Some(vec![facts.owner.clone()]);
     wanted.metadata.labels = Some([(FROM_ANNOTATIONS.to_owned(), "true".to_owned())].into());
     Ok(wanted)
@@ -184,7 +316,7 @@ fn ambiguous(annotation: &str, found: usize) -> InvalidAnnotation {
     InvalidAnnotation {
         annotation: annotation.to_owned(),
         value: String::new(),
-        wants,
+        wants: wants.into(),
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     controller::NAME,
     decide::{Decision, decide},
     facts::{AnnotationSources, DEPLOYMENT_KIND, SERVICE_KIND, STATEFUL_SET_KIND, key_of},
+    limits::OptInLimits,
 };
 use crate::opt_in::annotations::ENABLED;
 
@@ -23,10 +24,11 @@ pub struct AnnotatedDryRun {
 pub async fn dry_run(
     context: &Context,
     operator_namespace: &str,
+    limits: &OptInLimits,
     key: &Key,
 ) -> Result<Vec<AnnotatedDryRun>, WatchesStopped> {
     let mut builder = ControllerBuilder::new(context, NAME);
-    let sources = AnnotationSources::new(&mut builder, context, operator_namespace)?;
+    let sources = AnnotationSources::new(&mut builder, context, operator_namespace, limits)?;
     sources.synced().await;
     let mut decisions = Vec::new();
     for kind in [SERVICE_KIND, DEPLOYMENT_KIND, STATEFUL_SET_KIND] {

@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ListParams, ObjectMeta},
+    api::{DynamicObject, ListParams, ObjectMeta},
 };
 use neap_kit::{
     apply::{Object, ObjectRef},
@@ -25,12 +25,14 @@ use neap_kit::{
 };
 
 use super::{
-    annotations::{ENABLED, SERVICE, TARGET},
+    annotations::{self, ENABLED, OptIn},
     decide::FROM_ANNOTATIONS,
+    limits::OptInLimits,
 };
 use crate::{
-    api::{ElastiService, ScaleTarget, labels::PRIVATE},
+    api::{AutoscalerKind, ElastiService, ScaleTarget, labels::PRIVATE},
     namespaces::Namespaces,
+    target::{KindLookup, scaled_object_kind},
 };
 
 /// The kinds that can have annotations.
@@ -53,6 +55,13 @@ pub struct Facts {
     pub services: Vec<String>,
     /// The workloads that it may be about: itself, or those that the Service selects.
     pub targets: Vec<ScaleTarget>,
+    /// Whether the Service that is annotated or named selects the pods of the workload that is named or
+    /// annotated; none if nothing is named, or if it does not exist.
+    pub named_are_related: Option<bool>,
+    /// What the ScaledObject that is named scales; none if it does not exist, or none is named.
+    pub scaled_object_target: Option<ScaleTarget>,
+    /// What the operator's settings allow.
+    pub limits: OptInLimits,
     /// Why the Services or workloads could not be read, if so.
     pub unreadable: Option<Unreadable>,
     /// All ElastiServices of the namespace.
@@ -87,6 +96,17 @@ pub(super) struct AnnotationSources {
     services: Cache<Service>,
     deployments: Cache<Metadata<Deployment>>,
     stateful_sets: Cache<Metadata<StatefulSet>>,
+    kinds: KindLookup,
+    limits: OptInLimits,
+}
+
+/// What the annotations of an object refer to.
+#[derive(Default)]
+struct References {
+    services: Vec<String>,
+    targets: Vec<ScaleTarget>,
+    named_are_related: Option<bool>,
+    scaled_object_target: Option<ScaleTarget>,
 }
 
 impl AnnotationSources {
@@ -94,6 +114,7 @@ impl AnnotationSources {
         builder: &mut ControllerBuilder,
         context: &Context,
         operator_namespace: &str,
+        limits: &OptInLimits,
     ) -> Result<Self, WatchesStopped> {
         let everything = Selection::default();
         let services = builder.scoped(&everything, false)?;
@@ -114,6 +135,8 @@ impl AnnotationSources {
             services,
             deployments,
             stateful_sets,
+            kinds: KindLookup::default(),
+            limits: limits.clone(),
         };
         sources.enqueue_on_change(builder);
         Ok(sources)
@@ -174,13 +197,32 @@ impl AnnotationSources {
     }
 
     async fn of_service(&self, service: &Service) -> Option<Facts> {
-        let needed = has(&service.metadata, ENABLED) && !has(&service.metadata, TARGET);
-        let targets = if needed {
-            self.selected_workloads(service).await
-        } else {
-            Ok(Vec::new())
+        let references = self.references_of_service(service).await;
+        self.facts(service, references)
+    }
+
+    async fn references_of_service(&self, service: &Service) -> Result<References, Unreadable> {
+        let opt_in = opt_in_of(&service.metadata);
+        let namespace = service.namespace().unwrap_or_default();
+        let mut references = References {
+            services: vec![service.name_any()],
+            ..References::default()
         };
-        self.facts(service, Ok(vec![service.name_any()]), targets)
+        match opt_in.as_ref().map(|opt_in| &opt_in.target) {
+            Some(Some(target)) => {
+                let labels = self.pod_labels(&namespace, target).await?;
+                let selector = selector(service);
+                references.named_are_related =
+                    labels.map(|labels| selects_labels(&selector, Some(&labels)));
+            }
+            Some(None) => {
+                let targets = self.selected_workloads(service).await;
+                references.targets = targets.map_err(|error| Unreadable::new(&error))?;
+            }
+            None => {}
+        }
+        references.scaled_object_target = self.scaled_object(&namespace, opt_in).await?;
+        Ok(references)
     }
 
     async fn of_workload<K>(
@@ -191,37 +233,112 @@ impl AnnotationSources {
     where
         K: Object + Resource<Scope = NamespaceResourceScope> + Default + 'static,
     {
+        let references = self.references_of_workload(workload, template).await;
+        // Only the metadata are used.
+        let mut annotated = K::default();
+        annotated.meta_mut().clone_from(&workload.metadata);
+        self.facts(&annotated, references)
+    }
+
+    async fn references_of_workload<K>(
+        &self,
+        workload: &Metadata<K>,
+        template: fn(&K) -> Option<&PodTemplateSpec>,
+    ) -> Result<References, Unreadable>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope> + Default + 'static,
+    {
         let key = Key::of(workload);
-        let needed = has(&workload.metadata, ENABLED) && !has(&workload.metadata, SERVICE);
-        let services = if needed {
-            let api: Api<K> = Api::namespaced(self.context.client.clone(), key.namespace());
-            let whole = api.get(key.name()).await;
-            whole.map(|whole| self.selecting_services(key.namespace(), template(&whole)))
-        } else {
-            Ok(Vec::new())
-        };
         let itself = ScaleTarget {
             api_version: K::api_version(&()).into_owned(),
             kind: K::kind(&()).into_owned(),
             name: key.name().to_owned(),
         };
-        // Only the metadata are used.
-        let mut annotated = K::default();
-        annotated.meta_mut().clone_from(&workload.metadata);
-        self.facts(&annotated, services, Ok(vec![itself]))
+        let mut references = References {
+            targets: vec![itself],
+            ..References::default()
+        };
+        let Some(opt_in) = opt_in_of(&workload.metadata) else {
+            return Ok(references);
+        };
+        let api: Api<K> = Api::namespaced(self.context.client.clone(), key.namespace());
+        let whole = api.get(key.name()).await;
+        let whole = whole.map_err(|error| Unreadable::new(&error))?;
+        if let Some(named) = &opt_in.service {
+            let named = self.services.get(&Key::new(key.namespace(), named));
+            references.named_are_related =
+                named.map(|named| selects(&selector(&named), template(&whole)));
+        } else {
+            references.services = self.selecting_services(key.namespace(), template(&whole));
+        }
+        references.scaled_object_target = self.scaled_object(key.namespace(), Some(opt_in)).await?;
+        Ok(references)
     }
 
-    fn facts<K>(
+    /// The labels of the pods of a workload; none if it does not exist.
+    async fn pod_labels(
         &self,
-        annotated: &K,
-        services: kube::Result<Vec<String>>,
-        targets: kube::Result<Vec<ScaleTarget>>,
-    ) -> Option<Facts>
+        namespace: &str,
+        target: &ScaleTarget,
+    ) -> Result<Option<BTreeMap<String, String>>, Unreadable> {
+        let client = self.context.client.clone();
+        let kind = match self.kinds.of(&client, target).await {
+            Ok(kind) => kind,
+            Err(unknown) if unknown.is_definite() => return Ok(None),
+            Err(unknown) => {
+                return Err(Unreadable {
+                    message: chain(&unknown),
+                    refused: false,
+                });
+            }
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &kind.resource);
+        let found = api.get_opt(&target.name).await;
+        let found = found.map_err(|error| Unreadable::new(&error))?;
+        Ok(found.map(|found| {
+            let labels = &found.data["spec"]["template"]["metadata"]["labels"];
+            serde_json::from_value(labels.clone()).unwrap_or_default()
+        }))
+    }
+
+    /// What the ScaledObject scales that the annotations name; none if it does not exist or none is named.
+    async fn scaled_object(
+        &self,
+        namespace: &str,
+        opt_in: Option<OptIn>,
+    ) -> Result<Option<ScaleTarget>, Unreadable> {
+        let named = opt_in.and_then(|opt_in| opt_in.spec.autoscaler);
+        let Some(named) = named.filter(|named| named.kind == AutoscalerKind::Keda) else {
+            return Ok(None);
+        };
+        let (client, kind) = (self.context.client.clone(), scaled_object_kind());
+        let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &kind.resource);
+        let found = match api.get_opt(&named.name).await {
+            Ok(found) => found,
+            // Without KEDA there is no such kind.
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(Unreadable::new(&error)),
+        };
+        Ok(found.map(|found| {
+            let target = &found.data["spec"]["scaleTargetRef"];
+            let text =
+                |field: &str, usual: &str| target[field].as_str().unwrap_or(usual).to_owned();
+            ScaleTarget {
+                api_version: text("apiVersion", "apps/v1"),
+                kind: text("kind", DEPLOYMENT_KIND),
+                name: text("name", ""),
+            }
+        }))
+    }
+
+    fn facts<K>(&self, annotated: &K, references: Result<References, Unreadable>) -> Option<Facts>
     where
         K: Object + Resource<Scope = NamespaceResourceScope>,
     {
-        let error = services.as_ref().err().or(targets.as_ref().err());
-        let unreadable = error.map(Unreadable::new);
+        let (references, unreadable) = match references {
+            Ok(references) => (references, None),
+            Err(unreadable) => (References::default(), Some(unreadable)),
+        };
         if let Some(Unreadable { message, .. }) = &unreadable {
             let key = Key::of(annotated);
             tracing::warn!(%key, error = message, "the objects that an annotation is about cannot be read");
@@ -232,8 +349,11 @@ impl AnnotationSources {
             object: ObjectRef::of(annotated),
             reference: annotated.object_ref(&()),
             owner: annotated.owner_ref(&())?,
-            services: services.unwrap_or_default(),
-            targets: targets.unwrap_or_default(),
+            services: references.services,
+            targets: references.targets,
+            named_are_related: references.named_are_related,
+            scaled_object_target: references.scaled_object_target,
+            limits: self.limits.clone(),
             unreadable,
             elasti_services: self.elasti_services.list(&namespace),
             off: self.namespaces.switches(&namespace).off,
@@ -242,8 +362,7 @@ impl AnnotationSources {
 
     /// The workloads that the Service selects.
     async fn selected_workloads(&self, service: &Service) -> kube::Result<Vec<ScaleTarget>> {
-        let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
-        let selector = selector.unwrap_or_default();
+        let selector = selector(service);
         let namespace = service.namespace().unwrap_or_default();
         let deployments: Api<Deployment> = Api::namespaced(self.context.client.clone(), &namespace);
         let sets: Api<StatefulSet> = Api::namespaced(self.context.client.clone(), &namespace);
@@ -269,10 +388,7 @@ impl AnnotationSources {
     ) -> Vec<String> {
         let services = self.services.list(namespace).into_iter();
         let public = services.filter(|it| !it.labels().contains_key(PRIVATE));
-        let selecting = public.filter(|service| {
-            let selector = service.spec.as_ref().and_then(|it| it.selector.as_ref());
-            selector.is_some_and(|selector| selects(selector, template))
-        });
+        let selecting = public.filter(|service| selects(&selector(service), template));
         selecting.map(|service| service.name_any()).collect()
     }
 }
@@ -329,10 +445,29 @@ fn stateful_set_template(set: &StatefulSet) -> Option<&PodTemplateSpec> {
     set.spec.as_ref().map(|spec| &spec.template)
 }
 
-/// An empty selector selects nothing.
+fn selector(service: &Service) -> BTreeMap<String, String> {
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
+    selector.unwrap_or_default()
+}
+
+/// The settings in the annotations; none if they do not enable sleep, or are invalid.
+fn opt_in_of(metadata: &ObjectMeta) -> Option<OptIn> {
+    annotations::parse(metadata.annotations.as_ref()?).ok()?
+}
+
 fn selects(selector: &BTreeMap<String, String>, template: Option<&PodTemplateSpec>) -> bool {
     let metadata = template.and_then(|template| template.metadata.as_ref());
-    let labels = metadata.and_then(|metadata| metadata.labels.as_ref());
+    selects_labels(
+        selector,
+        metadata.and_then(|metadata| metadata.labels.as_ref()),
+    )
+}
+
+/// An empty selector selects nothing.
+fn selects_labels(
+    selector: &BTreeMap<String, String>,
+    labels: Option<&BTreeMap<String, String>>,
+) -> bool {
     let has_all = |labels: &BTreeMap<String, String>| {
         let mut wanted = selector.iter();
         wanted.all(|(name, value)| labels.get(name) == Some(value))

@@ -8,6 +8,7 @@ mod counted_stream;
 mod forward;
 mod handle;
 mod headers;
+mod host;
 mod host_routing;
 mod http1_validator;
 mod pod_connection;

@@ -20,7 +20,7 @@ use neap_kit::key::Key;
 use tokio::sync::watch;
 
 use super::http::ProbeRules;
-use crate::api::Protocol;
+use crate::api::{NotReadyCause, Protocol};
 
 pub use self::build::{RouteDefaults, RouteObjects};
 pub(super) use self::retired::RetiredRoutes;
@@ -85,6 +85,8 @@ pub struct RoutedService {
     pub waiting_page: bool,
     /// The resolvers are no longer in its path, so clients should reconnect.
     pub out_of_path: bool,
+    /// Why none of its pods is ready, as far as the operator knows.
+    pub not_ready: Option<NotReadyCause>,
     /// No Neaptide operator has reconciled it yet, so its ports are unknown: KubeElasti's operator may
     /// have routed its clients here.
     pub unreconciled: bool,

@@ -225,7 +225,8 @@ impl PendingTrigger {
         match self {
             Self::Known(measurement) => measurement.clone(),
             Self::Prometheus(queries) => Measurement::Prometheus {
-                health: result(&queries.health),
+                health: result(&queries.health)
+                    .map_err(|problem| queries.health.explain_uptime(problem)),
                 value: result(&queries.value),
                 threshold: queries.threshold,
             },

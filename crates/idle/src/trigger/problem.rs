@@ -57,6 +57,16 @@ pub enum Problem {
         "the query has no value; end it with \"or vector(0)\" if that means that the service is idle"
     )]
     NoValue,
+    /// The query with which the operator finds out whether Prometheus was up has no value.
+    #[error(
+        "the operator's own query {query} has no value, so that nothing shows whether Prometheus was up \
+         and has missed no request; it is made of uptimeFilter, which has to select a series of the \
+         server that scrapes the service"
+    )]
+    NoUptime {
+        /// The query.
+        query: String,
+    },
     /// The result has more than one value.
     #[error("the query has {0} values and must have one; sum() over them")]
     ManyValues(usize),
@@ -85,7 +95,7 @@ impl Problem {
             | Self::Withheld { .. }
             | Self::TooLong(_)
             | Self::Unreadable(_) => "PrometheusFailed",
-            Self::NoValue => "NoValue",
+            Self::NoValue | Self::NoUptime { .. } => "NoValue",
             Self::ManyValues(_) | Self::WrongType(_) => "NotOneValue",
             Self::NotFinite(_) => "NotANumber",
             Self::Unhealthy => "PrometheusWasDown",

@@ -1,6 +1,13 @@
 //! Queries a Prometheus over HTTP.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -8,11 +15,18 @@ use http::{Request, header::ACCEPT};
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::legacy::{
+        Client,
+        connect::{
+            HttpConnector,
+            dns::{GaiResolver, Name},
+        },
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use neap_kit::clock::Clock;
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
+use tower::Service;
 
 use super::{Problem, Query, response};
 
@@ -23,6 +37,40 @@ const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Longer than the time between two polls, so that connections are reused.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// Knows the addresses of names that the machine's resolver does not know.
+pub trait KnownNames: fmt::Debug + Send + Sync {
+    /// The address of `host`; none if the machine's resolver has to be asked.
+    fn address(&self, host: &str) -> Option<IpAddr>;
+}
+
+/// Resolves names: the known ones first, and others by the machine's resolver.
+#[derive(Debug, Clone)]
+struct NameResolver {
+    known: Option<Arc<dyn KnownNames>>,
+    machine: GaiResolver,
+}
+
+impl Service<Name> for NameResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.machine.poll_ready(context)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let known = self.known.as_ref();
+        if let Some(address) = known.and_then(|known| known.address(name.as_str())) {
+            // The connector sets the port.
+            let found = vec![SocketAddr::new(address, 0)];
+            return Box::pin(async { Ok(found.into_iter()) });
+        }
+        let found = self.machine.call(name);
+        Box::pin(async { Ok(found.await?.collect::<Vec<_>>().into_iter()) })
+    }
+}
+
 /// Evaluates queries.
 pub trait PrometheusApi: fmt::Debug + Send + Sync {
     /// The single value that `query` has now.
@@ -31,7 +79,7 @@ pub trait PrometheusApi: fmt::Debug + Send + Sync {
 
 /// A client of the HTTP API. It follows no redirect: that would send credentials to another server.
 pub struct Prometheus {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector<NameResolver>>, Empty<Bytes>>,
     clock: Clock,
     timeout: Duration,
 }
@@ -39,11 +87,22 @@ pub struct Prometheus {
 impl Prometheus {
     /// Trusts the certificate authorities of the machine, or those in `SSL_CERT_FILE`.
     pub fn new(clock: Clock) -> Self {
+        Self::with_names(clock, None)
+    }
+
+    /// The same, with names that the machine's resolver does not know.
+    pub fn with_names(clock: Clock, known: Option<Arc<dyn KnownNames>>) -> Self {
+        let mut http = HttpConnector::new_with_resolver(NameResolver {
+            known,
+            machine: GaiResolver::new(),
+        });
+        // The scheme of TLS is for the connector around it.
+        http.enforce_http(false);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls_config())
             .https_or_http()
             .enable_http1()
-            .build();
+            .wrap_connector(http);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)

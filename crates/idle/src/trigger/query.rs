@@ -110,6 +110,16 @@ fn without_values(error: &serde_json::Error) -> String {
 }
 
 impl Query {
+    /// The problem of this query as the one for Prometheus' uptime, which no user has written.
+    pub fn explain_uptime(&self, problem: Problem) -> Problem {
+        match problem {
+            Problem::NoValue => Problem::NoUptime {
+                query: self.query.clone(),
+            },
+            other => other,
+        }
+    }
+
     /// The origin of its server, by which queries share capacity.
     pub fn server_origin(&self) -> String {
         self.server.origin.to_string()

@@ -18,7 +18,7 @@ use neap_idle::{
         self,
         facts::{PortRange, Timeouts},
     },
-    opt_in,
+    opt_in::{self, OptInLimits},
     options::Installation,
     wake::WakeRunner,
 };
@@ -324,7 +324,7 @@ async fn run_operator(fixture: &RightsFixture) {
         Arc::new(AlwaysReachable),
     )
     .unwrap();
-    let annotations = opt_in::component(&context, "elasti").unwrap();
+    let annotations = opt_in::component(&context, "elasti", &OptInLimits::default()).unwrap();
     let stop = CancellationToken::new();
     tasks.spawn(watching.run(stop.clone()));
     tasks.spawn(wakes.run(stop.clone()));

@@ -209,6 +209,26 @@ impl ResolverFixture {
         if let Some(mode) = mode {
             elasti["status"]["mode"] = mode.into();
         }
+        self.publish_object(&elasti, pods);
+    }
+
+    /// Publishes that no pod is ready, and why.
+    pub(crate) fn not_ready(&self, reason: &str, message: &str) {
+        let elasti = json!({
+            "metadata": {"namespace": "shop", "name": "cart"},
+            "spec": self.spec,
+            "status": {
+                "ports": [{"name": "", "port": 80, "resolverPort": self.address.port()}],
+                "notReady": {
+                    "since": "2026-01-01T00:00:00Z", "reason": reason, "message": message,
+                    "failed": true,
+                },
+            },
+        });
+        self.publish_object(&elasti, &[]);
+    }
+
+    fn publish_object(&self, elasti: &Value, pods: &[SocketAddr]) {
         let slices = pods.iter().enumerate().map(|(number, pod)| {
             let slice = json!({
                 "metadata": {"namespace": "shop", "name": format!("cart-{number}"), "labels": {
@@ -220,8 +240,9 @@ impl ResolverFixture {
             });
             Arc::new(serde_json::from_value(slice).unwrap())
         });
+        let elasti = serde_json::from_value(elasti.clone()).unwrap();
         let objects = RouteObjects {
-            elasti_services: vec![Arc::new(serde_json::from_value(elasti).unwrap())],
+            elasti_services: vec![Arc::new(elasti)],
             slices: slices.collect(),
             ..RouteObjects::default()
         };

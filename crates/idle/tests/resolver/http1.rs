@@ -159,6 +159,49 @@ async fn an_exceeded_deadline_reports_where_the_time_went() {
 }
 
 #[tokio::test]
+async fn an_exceeded_deadline_reports_why_no_pod_is_ready_and_no_names() {
+    for (reason, message) in [
+        (
+            "CrashLoopBackOff",
+            "a container of its pods crashes again and again",
+        ),
+        ("ImagePullBackOff", "an image of its pods cannot be pulled"),
+        ("Unschedulable", "no node takes its pods"),
+        ("ProbeFailing", "a probe of its pods does not succeed"),
+    ] {
+        let fixture = ResolverFixture::new("HTTP", &json!({"deadlineSeconds": 1}));
+        let exchange = fixture.exchange(GET_AND_CLOSE);
+        let learn = async {
+            fixture.wait_until_held(1).await;
+            // The operator finds it out while the request is held.
+            fixture.not_ready(reason, "pod cart-1: secret.example/cart:1 of node-7");
+        };
+        let (answer, ()) = tokio::join!(exchange, learn);
+        assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+        let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(body["cause"], json!({"reason": reason, "message": message}));
+        assert!(body["error"].as_str().unwrap().ends_with(message), "{body}");
+        assert!(
+            !answer.contains("secret.example") && !answer.contains("node-7"),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_waiting_page_says_why_no_pod_is_ready() {
+    let fixture = ResolverFixture::new("HTTP", &json!({"waitingPage": true}));
+    fixture.not_ready("ImagePullBackOff", "pod cart-1: secret.example/cart:1");
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n";
+    let answer = fixture.exchange(request).await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(
+        answer.contains("It does not answer yet: an image of its pods cannot be pulled."),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
 async fn a_pod_that_refuses_connections_is_retried_until_it_accepts() {
     let fixture = ResolverFixture::new("HTTP", &json!({}));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

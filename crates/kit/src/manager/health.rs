@@ -57,6 +57,8 @@ pub struct Health {
     leadership: Leadership,
     pub(super) clock: Clock,
     shared: Arc<RwLock<SharedHealth>>,
+    /// Opens `/debug/state.json`, which names objects; without one it stays closed.
+    debug_token: Option<Arc<str>>,
 }
 
 struct SharedHealth {
@@ -81,7 +83,34 @@ impl Health {
             leadership: context.leadership.clone(),
             clock: context.clock,
             shared: Arc::new(RwLock::new(shared)),
+            debug_token: None,
         }
+    }
+
+    /// The same health, whose debug state is shown to callers with this bearer token.
+    #[must_use]
+    pub fn with_debug_token(self, token: &str) -> Self {
+        Self {
+            debug_token: Some(token.into()),
+            ..self
+        }
+    }
+
+    /// Whether an `Authorization` header opens the debug state. The comparison takes the same time
+    /// wherever the tokens differ.
+    pub(super) fn may_debug(&self, authorization: Option<&[u8]>) -> bool {
+        let Some(token) = self
+            .debug_token
+            .as_deref()
+            .filter(|token| !token.is_empty())
+        else {
+            return false;
+        };
+        let Some(given) = authorization.and_then(|value| value.strip_prefix(b"Bearer ")) else {
+            return false;
+        };
+        let differing = given.iter().zip(token.as_bytes()).map(|(a, b)| a ^ b);
+        given.len() == token.len() && differing.fold(0, |all, one| all | one) == 0
     }
 
     /// Adds a component; false if another one has its name, which then stays as it is.

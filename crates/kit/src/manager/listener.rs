@@ -21,7 +21,8 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 type ProbeResponse = Response<ChunkedText>;
 
-/// Serves `/healthz`, `/readyz`, `/metrics` and `/debug/state.json` on `socket`. It is stopped last, so
+/// Serves `/healthz`, `/readyz`, `/metrics` and, to callers with the debug token, `/debug/state.json` on
+/// `socket`. It is stopped last, so
 /// that probes are answered while other components finish.
 pub fn listener(socket: TcpListener, health: Health) -> Component {
     let clock = health.clock;
@@ -55,7 +56,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = respond(&health, request.method(), request.uri().path());
+        let token = request.headers().get(header::AUTHORIZATION);
+        let token = token.map(http::HeaderValue::as_bytes);
+        let response = respond(&health, request.method(), request.uri().path(), token);
         async move { Ok::<_, Infallible>(response) }
     });
     let mut server = http1::Builder::new();
@@ -66,7 +69,12 @@ where
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
-pub(super) fn respond(health: &Health, method: &Method, path: &str) -> ProbeResponse {
+pub(super) fn respond(
+    health: &Health,
+    method: &Method,
+    path: &str,
+    authorization: Option<&[u8]>,
+) -> ProbeResponse {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let refused = text(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -81,6 +89,13 @@ pub(super) fn respond(health: &Health, method: &Method, path: &str) -> ProbeResp
             let metrics = Response::new(health.process().chunked_metrics());
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             with(metrics, header::CONTENT_TYPE, kind)
+        }
+        "/debug/state.json" if !health.may_debug(authorization) => {
+            let refused = text(
+                StatusCode::UNAUTHORIZED,
+                "send the token of this process: Authorization: Bearer TOKEN",
+            );
+            with(refused, header::WWW_AUTHENTICATE, "Bearer")
         }
         "/debug/state.json" => {
             let state = text(StatusCode::OK, &format!("{:#}\n", health.state()));

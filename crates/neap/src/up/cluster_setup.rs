@@ -9,12 +9,13 @@ use super::{
     address_block::BlockClaim,
     audit::AuditedProcess,
     folder::Folder,
+    identity::Identity,
     listen::Address,
     private,
     runtime::NodeRuntime,
     server::Server,
     transcript::Transcript,
-    world::{World, WorldOptions},
+    world::{Place, World, WorldOptions},
 };
 use crate::{
     cli::UpOptions,
@@ -82,6 +83,7 @@ impl<'a> ClusterSetup<'a> {
         self,
         server: &Server,
         address: &Address,
+        identity: &Identity,
         folder: &Folder,
         transcript: &mut Transcript,
     ) -> Result<Option<World>, Failure> {
@@ -98,7 +100,12 @@ impl<'a> ClusterSetup<'a> {
         let block = claim.block;
         let node = folder.path().join("node");
         create(&node)?;
-        let world = World::build(server.client(), *options, claim, *audited, address, &node)?;
+        let place = Place {
+            address,
+            folder: &node,
+            token: identity.token(),
+        };
+        let world = World::build(server.client(), *options, claim, *audited, &place)?;
         containers.set_node(world.access.clone());
         transcript.done("node", &format!("pods and services on {block}"));
         for (title, text) in &world.announcements {

@@ -9,6 +9,7 @@ mod authority;
 mod files;
 mod supplied;
 mod tls;
+mod validity;
 
 use std::{
     io,
@@ -24,6 +25,7 @@ use neap_pocket::{
 use rustls::{RootCertStore, ServerConfig, server::VerifierBuilderError};
 
 pub(super) use self::supplied::SuppliedCredentials;
+pub(crate) use self::validity::clock_problems;
 use self::{
     authority::{ADMIN, CertificateWithKey},
     files::IdentityFiles,

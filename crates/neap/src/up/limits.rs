@@ -24,9 +24,63 @@ pub(crate) fn raise_open_files() {
     }
 }
 
+/// Descriptors that connections may not use: those of the store, of pods and their logs, of listeners.
+/// The store needs a few at any moment, or no write is possible.
+const RESERVED_FILES: u64 = 512;
+/// Connections to the API server, at most, however many files may be open.
+const MAX_API_CONNECTIONS: u64 = 20_000;
+
+/// How many connections there may be at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ConnectionLimits {
+    /// To the API server.
+    pub(super) api: usize,
+    /// Through service addresses; each takes two descriptors.
+    pub(super) proxy: usize,
+}
+
+impl ConnectionLimits {
+    /// Those that fit the limit on open files.
+    pub(super) fn of_process() -> Self {
+        Self::within(getrlimit(Resource::Nofile).current)
+    }
+
+    /// Half of the files that are not reserved are for service addresses, a quarter is for the API
+    /// server, and the rest for the resolver and for what API connections open.
+    fn within(files: Option<u64>) -> Self {
+        let files = files.unwrap_or(u64::MAX);
+        let free = files.saturating_sub(RESERVED_FILES.min(files / 2));
+        let count = |share: u64| usize::try_from(share.max(1)).unwrap_or(usize::MAX);
+        Self {
+            api: count((free / 4).min(MAX_API_CONNECTIONS)),
+            proxy: count(free / 4),
+        }
+    }
+}
+
 /// Bounds the send buffers of the connections that `listener` accepts.
 pub(super) fn bound_send_buffers(listener: impl AsFd) {
     if let Err(error) = set_socket_send_buffer_size(listener, SEND_BUFFER_BYTES) {
         tracing::debug!(%error, "cannot bound the send buffers");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_the_store() {
+        for (files, api, proxy) in [
+            (Some(0), 1, 1),
+            (Some(256), 32, 32),
+            (Some(1024), 128, 128),
+            (Some(4096), 896, 896),
+            (Some(1 << 20), 20_000, 262_016),
+        ] {
+            let limits = ConnectionLimits::within(files);
+            assert_eq!(limits, ConnectionLimits { api, proxy }, "{files:?}");
+        }
+        assert_eq!(ConnectionLimits::within(None).api, 20_000);
     }
 }

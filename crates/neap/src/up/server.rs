@@ -16,6 +16,7 @@ use neap_pocket::{
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
+use super::limits::ConnectionLimits;
 use crate::exit::{Exit, Failure, chain};
 
 /// The configuration of the server.
@@ -97,7 +98,9 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let service = self.pocket.service().authenticated_by(self.authenticator);
-        let service = service.with_anonymous(self.anonymous);
+        let service = service
+            .with_anonymous(self.anonymous)
+            .with_max_connections(ConnectionLimits::of_process().api);
         let served = wire::serve(listener, tls, service, stop).await;
         // The last sync may be slow; it must not block the handling of a second signal.
         let pocket = self.pocket;

@@ -23,7 +23,9 @@ use neap_world::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{address_block::BlockClaim, audit::AuditedProcess, listen::Address};
+use super::{
+    address_block::BlockClaim, audit::AuditedProcess, limits::ConnectionLimits, listen::Address,
+};
 use crate::{
     areas::{self, AreasUpOptions, Host, HostEnvironment},
     cli::UpOptions,
@@ -42,6 +44,7 @@ pub(super) struct WorldOptions<'a> {
     launcher: PathBuf,
     lag: Duration,
     areas: &'a AreasUpOptions,
+    restricted: bool,
 }
 
 impl<'a> WorldOptions<'a> {
@@ -73,8 +76,19 @@ impl<'a> WorldOptions<'a> {
             launcher,
             lag: options.service_lag,
             areas: &options.areas,
+            restricted: options.restricted,
         })
     }
+}
+
+/// Where node and controllers run.
+pub(super) struct Place<'a> {
+    /// The address of the API server.
+    pub(super) address: &'a Address,
+    /// The folder of the node.
+    pub(super) folder: &'a Path,
+    /// The token for the debug state.
+    pub(super) token: &'a str,
 }
 
 /// Node and controllers, ready to run.
@@ -89,17 +103,22 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Builds node and controllers; the node stores its files in `folder`.
+    /// Builds node and controllers.
     pub(super) fn build(
         client: Client,
         options: WorldOptions<'_>,
         claim: BlockClaim,
         audited: AuditedProcess,
-        address: &Address,
-        folder: &Path,
+        place: &Place<'_>,
     ) -> Result<Self, Failure> {
+        let Place {
+            address,
+            folder,
+            token,
+        } = *place;
         let (isolation_refused, own_proc) = probe_isolation(&options.launcher, folder);
         let as_root = isolation_refused.is_none()
+            && !options.restricted
             && node::namespace_support::as_root(&options.launcher, folder).is_ok();
         let BlockClaim { block, socket } = claim;
         let node_options = node::NodeOptions {
@@ -112,6 +131,7 @@ impl World {
             namespaces: isolation_refused.is_none(),
             own_proc,
             as_root,
+            restricted: options.restricted,
         };
         let clock = Clock::system();
         let (watches, watching) = Watches::in_process(clock, audited.process.clone());
@@ -126,6 +146,7 @@ impl World {
             nodes: vec![IpAddr::V4(block.node())],
             lag: options.lag,
             api: Some(address.host_and_port()),
+            max_connections: Some(ConnectionLimits::of_process().proxy),
         };
         // Fails only if the watches have stopped, and they have not started yet.
         let (components, access) = components(&context, node_options, proxy)
@@ -150,7 +171,8 @@ impl World {
         }
         manager.add(watching);
         audited.add_to(&mut manager, client, clock);
-        manager.add(manager::listener(socket, manager.health()));
+        let health = manager.health().with_debug_token(token);
+        manager.add(manager::listener(socket, health));
         Ok(Self {
             manager,
             access,

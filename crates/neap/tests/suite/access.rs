@@ -68,6 +68,7 @@ impl AccessNode {
             environment: BTreeMap::new(),
             namespaces,
             own_proc: namespaces && node::namespace_support::own_proc(neap, folder.path()).is_ok(),
+            restricted: false,
             as_root: namespaces && node::namespace_support::as_root(neap, folder.path()).is_ok(),
         };
         let (service, access) = node::component_with_access(&context, options).unwrap();

@@ -72,9 +72,8 @@ impl Container {
     fn mounted(mut self, from: &Path, to: &str, read_only: bool) -> Self {
         let (from, to) = (from.to_owned(), to.into());
         self.namespaces().mounts.push(Mount {
-            from,
-            to,
             read_only,
+            ..Mount::new(from, to)
         });
         self
     }

@@ -12,7 +12,7 @@ use super::{
 
 /// A policy rule: any of the verbs on any of the resources in any of the groups; or any of the
 /// verbs on any of the paths.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
     /// `*` is every verb.

@@ -13,8 +13,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     schema::{FieldPath, Limits, Schema, Type},
-    status::{FieldError, FieldErrorKind, Problems},
+    status::{FieldError, FieldErrorKind, MAX_PROBLEMS, Problems},
 };
+
+/// Bytes of the paths of the problems that are kept, at most.
+const MAX_PATH_BYTES: usize = 1 << 20;
 
 pub(crate) use format::{date_time, go_duration, is_valid as has_format};
 pub(crate) use list::OldItems;
@@ -85,6 +88,13 @@ enum ObjectLevel {
 struct Findings(Vec<FieldError>);
 
 impl Findings {
+    /// Whether further problems would change nothing. What ratcheting drops is removed before the
+    /// next value is looked at, so that a refusal always keeps a problem.
+    fn is_full(&self) -> bool {
+        let bytes = || self.0.iter().map(|error| error.path.len()).sum::<usize>();
+        self.0.len() >= MAX_PROBLEMS || bytes() >= MAX_PATH_BYTES
+    }
+
     fn add(
         &mut self,
         kind: FieldErrorKind,
@@ -92,6 +102,9 @@ impl Findings {
         value: Option<Value>,
         detail: String,
     ) {
+        if self.is_full() {
+            return;
+        }
         self.0.push(FieldError {
             kind,
             path: at.to_string(),
@@ -102,6 +115,9 @@ impl Findings {
 
     /// `spec.size: Invalid value: 0: spec.size in body <words>`.
     fn in_body(&mut self, at: &FieldPath<'_>, value: &Value, words: impl std::fmt::Display) {
+        if self.is_full() {
+            return;
+        }
         let detail = format!("{at} in body {words}");
         self.add(FieldErrorKind::Invalid, at, Some(shown(value)), detail);
     }
@@ -112,6 +128,9 @@ impl Findings {
     }
 
     fn wrong_type_named(&mut self, at: &FieldPath<'_>, found: &str, expected: &str) {
+        if self.is_full() {
+            return;
+        }
         let detail = format!("{at} in body must be of type {expected}: \"{found}\"");
         self.add(FieldErrorKind::TypeInvalid, at, Some(found.into()), detail);
     }

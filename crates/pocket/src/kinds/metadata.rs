@@ -7,6 +7,8 @@ mod owners;
 
 pub use owners::dedup_owners;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -260,7 +262,7 @@ fn check_no_new_finalizers(new: &Value, old: &Value, problems: &mut Problems) {
     if is_empty(old.get("deletionTimestamp")) {
         return;
     }
-    let held = list(old, "finalizers");
+    let held: HashSet<&Value> = list(old, "finalizers").iter().collect();
     let mut added: Vec<String> = list(new, "finalizers")
         .iter()
         .filter(|finalizer| !held.contains(finalizer))

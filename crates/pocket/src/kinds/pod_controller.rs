@@ -1,7 +1,7 @@
 //! What Deployments, ReplicaSets, StatefulSets and DaemonSets have in common: a selector, a
 //! template whose pods it selects, and a status that counts them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
@@ -49,18 +49,27 @@ fn with_claims(spec: &Value) -> Cow<'_, Value> {
         .iter()
         .filter_map(|claim| claim["metadata"]["name"].as_str())
         .filter(|name| !name.is_empty());
-    let mut template = Cow::Borrowed(&spec["template"]);
-    for name in names {
-        let pod = template.to_mut().get_mut("spec");
-        let Some(pod) = pod.and_then(Value::as_object_mut) else {
-            break;
-        };
-        let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
-        if let Some(volumes) = volumes.as_array_mut()
-            && !volumes.iter().any(|volume| volume["name"] == name)
-        {
-            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
-        }
+    let template = &spec["template"];
+    let mut seen: HashSet<&str> = list(&template["spec"], "volumes")
+        .iter()
+        .filter_map(|volume| volume["name"].as_str())
+        .collect();
+    let missing: Vec<Value> = names
+        .filter(|name| seen.insert(name))
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    let mut template = Cow::Borrowed(template);
+    if missing.is_empty() {
+        return template;
+    }
+    let pod = template.to_mut().get_mut("spec");
+    if let Some(pod) = pod.and_then(Value::as_object_mut)
+        && let Some(volumes) = pod
+            .entry("volumes")
+            .or_insert_with(|| json!([]))
+            .as_array_mut()
+    {
+        volumes.extend(missing);
     }
     template
 }

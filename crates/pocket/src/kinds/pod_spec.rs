@@ -127,7 +127,7 @@ fn check_pod_resources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
     check_pod_requirements(resources, &path, problems);
     totals::check(spec, &path, problems);
-    claims::check_uses(resources, spec, &path, problems);
+    claims::check_uses(resources, &claims::names(spec), &path, problems);
 }
 
 /// Validates a host name override: the kernel holds 64 bytes of it.

@@ -1,5 +1,7 @@
 //! The resources a quota may limit, and which scopes fit them.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -87,12 +89,12 @@ pub(super) fn check_scopes(spec: &Value, problems: &mut Problems) {
         .filter_map(Value::as_str)
         .collect();
     let path = SPEC.field("scopes");
-    if scopes.iter().any(|scope| !fits_all(scope, spec)) {
+    if !all_fit(scopes.iter().copied(), spec) {
         let detail = "unsupported scope applied to resource";
-        problems.invalid(path, spec["scopes"].clone(), detail);
+        problems.invalid(path, list(spec, "scopes"), detail);
     }
     for _ in scopes.iter().filter(|scope| !is_known(scope)) {
-        problems.invalid(path, spec["scopes"].clone(), "unsupported scope");
+        problems.invalid(path, list(spec, "scopes"), "unsupported scope");
     }
     if contradict(&scopes) {
         problems.invalid(path, spec["scopes"].clone(), "conflicting scopes");
@@ -109,8 +111,8 @@ fn check_selector(spec: &Value, problems: &mut Problems) {
         check_expression(expression, &path, problems);
     }
     let scopes: Vec<&str> = expressions.iter().map(|e| text(e, "scopeName")).collect();
-    let known = || scopes.iter().filter(|scope| is_known(scope));
-    if known().any(|scope| !fits_all(scope, spec)) {
+    let known = scopes.iter().copied().filter(|scope| is_known(scope));
+    if !all_fit(known, spec) {
         let detail = "unsupported scope applied to resource";
         let kind = FieldErrorKind::Invalid;
         problems.written(kind, path, &shown(expressions), detail);
@@ -180,8 +182,12 @@ fn contradict(scopes: &[&str]) -> bool {
     both("BestEffort", "NotBestEffort") || both("Terminating", "NotTerminating")
 }
 
-fn fits_all(scope: &str, spec: &Value) -> bool {
-    entries(spec, "hard").all(|(name, _)| fits(scope, name))
+/// Whether all limited resources can be limited under all scopes; each scope is looked at once.
+fn all_fit<'a>(scopes: impl Iterator<Item = &'a str>, spec: &Value) -> bool {
+    // Unknown scopes fit everything.
+    let mut seen = HashSet::new();
+    let mut scopes = scopes.filter(|scope| is_known(scope) && seen.insert(*scope));
+    scopes.all(|scope| entries(spec, "hard").all(|(name, _)| fits(scope, name)))
 }
 
 /// Whether a resource can be limited under a scope. Names with a domain are not checked.

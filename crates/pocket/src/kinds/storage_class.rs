@@ -1,5 +1,7 @@
 //! StorageClass (storage.k8s.io/v1).
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -74,14 +76,13 @@ fn validate_topologies(object: &Value, problems: &mut Problems) {
     for (i, term) in list(object, "allowedTopologies").iter().enumerate() {
         let path = path.index(i);
         let path = path.field("matchLabelExpressions");
-        let mut keys = Vec::new();
+        let mut keys = HashSet::new();
         for (j, requirement) in list(term, "matchLabelExpressions").iter().enumerate() {
             let key = text(requirement, "key");
             let path = path.index(j);
-            if keys.contains(&key) {
+            if !keys.insert(key) {
                 problems.duplicate(path.field("key"), key);
             }
-            keys.push(key);
             if !key.is_empty() {
                 obeys(names::qualified, key, &path.field("key"), problems);
             }

@@ -8,7 +8,7 @@ mod nodes;
 mod ports;
 mod volumes;
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 use serde_json::Value;
 
@@ -119,29 +119,27 @@ fn about_enforcement(spec: &Value, path: &str, warnings: &mut Vec<String>) {
 }
 
 fn about_pull_secrets(spec: &Value, path: &str, warnings: &mut Vec<String>) {
-    let names: Vec<&str> = list(spec, "imagePullSecrets")
-        .iter()
-        .map(|secret| text(secret, "name"))
-        .collect();
-    for (index, name) in names.iter().enumerate() {
+    let names = list(spec, "imagePullSecrets").iter();
+    let names = names.map(|secret| text(secret, "name"));
+    let mut seen = HashSet::new();
+    for (index, name) in names.enumerate() {
         let place = format!("{path}.imagePullSecrets[{index}].name");
         if name.is_empty() {
             warnings.push(format!("{place}: invalid empty name \"\""));
         }
-        if names[..index].contains(name) {
+        if !seen.insert(name) {
             warnings.push(format!("{place}: duplicate name \"{name}\""));
         }
     }
 }
 
 fn about_aliases(spec: &Value, path: &str, warnings: &mut Vec<String>) {
-    let addresses: Vec<&str> = list(spec, "hostAliases")
-        .iter()
-        .map(|alias| text(alias, "ip"))
-        .collect();
-    for (index, address) in addresses.iter().enumerate() {
+    let addresses = list(spec, "hostAliases").iter();
+    let addresses = addresses.map(|alias| text(alias, "ip"));
+    let mut seen = HashSet::new();
+    for (index, address) in addresses.enumerate() {
         let place = format!("{path}.hostAliases[{index}].ip");
-        if addresses[..index].contains(address) {
+        if !seen.insert(address) {
             warnings.push(format!("{place}: duplicate ip \"{address}\""));
         }
         warnings.extend(unusual(address, &place));
@@ -176,8 +174,10 @@ pub fn not_enforced(what: &str) -> String {
 
 /// Drops repeated warnings.
 fn without_repeats(mut warnings: Vec<String>) -> Vec<String> {
-    let mut errors = std::collections::HashSet::new();
-    warnings.retain(|text| errors.insert(text.clone()));
+    let mut seen = HashSet::new();
+    let first: Vec<bool> = warnings.iter().map(|text| seen.insert(text)).collect();
+    let mut first = first.into_iter();
+    warnings.retain(|_| first.next().unwrap_or_default());
     warnings
 }
 

@@ -24,7 +24,10 @@ use super::managed::{
     Comparison, Entry, FieldSet, InvalidEntry, ManagerOperation, Managers, Stamp, compare,
     put_managed_fields, same_but_entries, untracked,
 };
-use crate::{schema::Schema, status::ApiError};
+use crate::{
+    schema::Schema,
+    status::{ApiError, MAX_PROBLEMS},
+};
 
 /// The manager of all fields that existed before the first apply to an untracked object.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -288,8 +291,14 @@ fn list(problems: &[ConfigProblem]) -> String {
     if let [only] = problems {
         return only.to_string();
     }
-    let lines = problems.iter().map(|problem| format!("\n  {problem}"));
-    std::iter::once("errors:".to_owned()).chain(lines).collect()
+    let shown = problems.iter().take(MAX_PROBLEMS);
+    let lines = shown.map(|problem| format!("\n  {problem}"));
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    let more = (more > 0).then(|| format!("\n  and {more} more"));
+    std::iter::once("errors:".to_owned())
+        .chain(lines)
+        .chain(more)
+        .collect()
 }
 
 impl From<Error> for ApiError {

@@ -27,6 +27,8 @@ pub(super) mod tests;
 
 /// Operations of one patch, at most.
 pub const MAX_OPERATIONS: usize = 10_000;
+/// Entries of lists that one patch may move, at most: an insertion at the front moves all of them.
+const MAX_SHIFTED: usize = 1 << 25;
 
 /// The members of an operation that are text.
 const NAMES: [&str; 3] = ["op", "path", "from"];
@@ -38,6 +40,7 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
         depth: depth(&live),
         value: live,
         copied: 0,
+        shifted: 0,
     };
     for mut operation in operations {
         document.settle(&mut operation);
@@ -128,6 +131,8 @@ struct PatchedDocument {
     depth: usize,
     /// Bytes added by copies so far.
     copied: usize,
+    /// Entries of lists that insertions and removals have moved so far, at most.
+    shifted: usize,
 }
 
 impl PatchedDocument {
@@ -172,6 +177,16 @@ impl PatchedDocument {
     }
 
     fn run(&mut self, operation: &PatchOperation) -> Result<()> {
+        match operation {
+            PatchOperation::Add(op) => self.count_shift(&op.path)?,
+            PatchOperation::Remove(op) => self.count_shift(&op.path)?,
+            PatchOperation::Copy(op) => self.count_shift(&op.path)?,
+            PatchOperation::Move(op) => {
+                self.count_shift(&op.from)?;
+                self.count_shift(&op.path)?;
+            }
+            PatchOperation::Test(_) | PatchOperation::Replace(_) => {}
+        }
         match operation {
             PatchOperation::Test(test) => return self.test(&test.path, &test.value),
             PatchOperation::Add(op) => self.deepen(op.path.count() + depth(&op.value))?,
@@ -235,6 +250,22 @@ impl PatchedDocument {
             return Err(too_deep());
         }
         self.depth = self.depth.max(depth);
+        Ok(())
+    }
+
+    /// Counts the entries behind an insertion or a removal: each may cost as much as the list is long.
+    fn count_shift(&mut self, path: &Pointer) -> Result<()> {
+        let parent = path.parent().map(|parent| self.value.resolve(parent));
+        let Some(Ok(Value::Array(items))) = parent else {
+            return Ok(());
+        };
+        let place = path.last().and_then(|token| token.encoded().parse().ok());
+        self.shifted += items.len().saturating_sub(place.unwrap_or(items.len()));
+        if self.shifted > MAX_SHIFTED {
+            return Err(too_large(&format!(
+                "the operations of the JSON patch move more than {MAX_SHIFTED} entries of lists"
+            )));
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Update: one loop for PUT, every kind of PATCH and the status subresource.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use http::StatusCode;
 use serde_json::Value;
@@ -482,11 +482,11 @@ fn keep_for_status(served: &Served, new: &mut Value, old: &Value) {
 }
 
 pub(super) fn merge(warnings: &[String], more: Vec<String>) -> Vec<String> {
-    let mut all = warnings.to_vec();
-    for text in more {
-        if !all.contains(&text) {
-            all.push(text);
-        }
-    }
-    all
+    let mut seen: HashSet<String> = warnings.iter().cloned().collect();
+    let new = more.into_iter().filter(|text| seen.insert(text.clone()));
+    warnings
+        .iter()
+        .cloned()
+        .chain(new.collect::<Vec<_>>())
+        .collect()
 }

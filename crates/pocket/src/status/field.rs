@@ -1,6 +1,6 @@
 //! Errors of single fields, with kube-apiserver's messages.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use serde_json::Value;
 
@@ -74,7 +74,26 @@ pub struct FieldError {
     pub detail: String,
 }
 
+const NO_VALUE: Option<Value> = None;
+
+/// The approximate bytes of a value as JSON.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Value::Object(map) => {
+            let fields = map.iter().map(|(key, value)| key.len() + size(value) + 4);
+            fields.sum::<usize>() + 2
+        }
+    }
+}
+
 impl FieldError {
+    fn size(&self) -> usize {
+        self.path.len() + self.detail.len() + self.value.as_ref().map_or(0, size)
+    }
+
     /// The entry of `details.causes` for this error.
     pub fn cause(&self) -> Cause {
         Cause {
@@ -125,9 +144,21 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// The errors of one object, in the order they were found.
+/// Errors that are kept of one object, at most. A body of 3 MiB can hold a million of them, and an
+/// answer that names them all would take hundreds of times its size.
+pub const MAX_PROBLEMS: usize = 1000;
+/// Bytes of paths, values and details that are kept, at most; the error that exceeds it is the last.
+const MAX_PROBLEM_BYTES: usize = 1 << 20;
+
+/// The errors of one object, in the order they were found. Only the first ones are kept, the rest
+/// is counted: the cost of an error is bounded, whatever its path and value.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Problems(Vec<FieldError>);
+pub struct Problems {
+    errors: Vec<FieldError>,
+    bytes: usize,
+    /// Errors that were found when there was no more room.
+    further: usize,
+}
 
 impl Problems {
     pub fn new() -> Self {
@@ -135,20 +166,28 @@ impl Problems {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
+    /// The number of errors, including those that were only counted.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.errors.len() + self.further
     }
 
+    /// The errors that were kept.
     pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
-        self.0.iter()
+        self.errors.iter()
+    }
+
+    /// Whether further errors are only counted. Callers that render a whole list for each of its
+    /// entries ask first.
+    pub fn is_full(&self) -> bool {
+        self.errors.len() >= MAX_PROBLEMS || self.bytes >= MAX_PROBLEM_BYTES
     }
 
     /// Removes the errors that do not count after all.
     pub fn retain(&mut self, counts: impl FnMut(&FieldError) -> bool) {
-        self.0.retain(counts);
+        self.errors.retain(counts);
     }
 
     /// Inserts an invalid value before the error at `place`.
@@ -165,31 +204,42 @@ impl Problems {
             value: Some(value.into()),
             detail: detail.into(),
         };
-        self.0.insert(place.min(self.0.len()), error);
+        self.bytes += error.size();
+        self.errors.insert(place.min(self.errors.len()), error);
     }
 
     pub fn push(&mut self, error: FieldError) {
-        self.0.push(error);
+        if self.is_full() {
+            self.further += 1;
+            return;
+        }
+        self.bytes += error.size();
+        self.errors.push(error);
     }
 
-    fn add(
+    /// The path and the value are made only if the error is kept.
+    fn add<V: Into<Value>>(
         &mut self,
         kind: FieldErrorKind,
         path: impl Into<String>,
-        value: Option<Value>,
+        value: Option<V>,
         detail: impl Into<String>,
     ) {
+        if self.is_full() {
+            self.further += 1;
+            return;
+        }
         self.push(FieldError {
             kind,
             path: path.into(),
-            value,
+            value: value.map(Into::into),
             detail: detail.into(),
         });
     }
 
     /// `path: Required value: detail`.
     pub fn required(&mut self, path: impl Into<String>, detail: impl Into<String>) {
-        self.add(FieldErrorKind::Required, path, None, detail);
+        self.add(FieldErrorKind::Required, path, NO_VALUE, detail);
     }
 
     /// `path: Invalid value: value: detail`.
@@ -199,13 +249,12 @@ impl Problems {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) {
-        self.add(FieldErrorKind::Invalid, path, Some(value.into()), detail);
+        self.add(FieldErrorKind::Invalid, path, Some(value), detail);
     }
 
     /// As [`Self::invalid`], for a value that is shown as `shown`.
     pub fn invalid_as(&mut self, path: impl Into<String>, shown: &str, detail: &str) {
-        let detail = format!("{shown}: {detail}");
-        self.add(FieldErrorKind::Invalid, path, None, detail);
+        self.written(FieldErrorKind::Invalid, path, shown, detail);
     }
 
     /// An error with a value that is already rendered, with its fields in an order of their own.
@@ -216,7 +265,11 @@ impl Problems {
         value: &str,
         detail: &str,
     ) {
-        self.add(kind, path, None, format!("{value}: {detail}"));
+        if self.is_full() {
+            self.further += 1;
+            return;
+        }
+        self.add(kind, path, NO_VALUE, format!("{value}: {detail}"));
     }
 
     /// `path: Unsupported value: value: supported values: "A", "B"`.
@@ -228,34 +281,29 @@ impl Problems {
     ) {
         let quoted: Vec<String> = supported.iter().map(|s| format!("\"{s}\"")).collect();
         let detail = format!("supported values: {}", quoted.join(", "));
-        self.add(
-            FieldErrorKind::NotSupported,
-            path,
-            Some(value.into()),
-            detail,
-        );
+        self.add(FieldErrorKind::NotSupported, path, Some(value), detail);
     }
 
     /// `path: Forbidden: detail`.
     pub fn forbidden(&mut self, path: impl Into<String>, detail: impl Into<String>) {
-        self.add(FieldErrorKind::Forbidden, path, None, detail);
+        self.add(FieldErrorKind::Forbidden, path, NO_VALUE, detail);
     }
 
     /// `path: Duplicate value: value`.
     pub fn duplicate(&mut self, path: impl Into<String>, value: impl Into<Value>) {
-        self.add(FieldErrorKind::Duplicate, path, Some(value.into()), "");
+        self.add(FieldErrorKind::Duplicate, path, Some(value), "");
     }
 
     /// `path: Too long: may not be more than N bytes`.
     pub fn too_long(&mut self, path: impl Into<String>, most: usize) {
         let detail = format!("may not be more than {most} bytes");
-        self.add(FieldErrorKind::TooLong, path, None, detail);
+        self.add(FieldErrorKind::TooLong, path, NO_VALUE, detail);
     }
 
     /// `path: Too many: N: must have at most M items`.
     pub fn too_many(&mut self, path: impl Into<String>, actual: usize, most: usize) {
         let detail = format!("must have at most {most} items");
-        self.add(FieldErrorKind::TooMany, path, Some(actual.into()), detail);
+        self.add(FieldErrorKind::TooMany, path, Some(actual), detail);
     }
 }
 
@@ -271,12 +319,14 @@ impl<'a> IntoIterator for &'a Problems {
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Rules may run twice and then report twice; the message has each error once.
-        let mut said: Vec<String> = Vec::with_capacity(self.0.len());
-        for error in &self.0 {
-            let text = error.to_string();
-            if !said.contains(&text) {
-                said.push(text);
-            }
+        let texts: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
+        let mut seen = HashSet::with_capacity(texts.len());
+        let mut said: Vec<&str> = Vec::with_capacity(texts.len() + 1);
+        said.extend(texts.iter().map(String::as_str));
+        said.retain(|text| seen.insert(*text));
+        let further = format!("and {} more", self.further);
+        if self.further > 0 {
+            said.push(&further);
         }
         match said.as_slice() {
             [one] => f.write_str(one),

@@ -204,8 +204,7 @@ impl Journal {
         // A failed compaction is retried only after as much again was written.
         self.compact_at = self.log_bytes() + self.settings.compact_above;
         if revision != self.log.base() {
-            let result = self.rotate(revision);
-            self.remember(result)?;
+            self.rotate(revision)?;
         }
         let running = Arc::new(());
         self.running = Arc::downgrade(&running);
@@ -246,9 +245,21 @@ impl Journal {
     }
 
     /// The new log is durable before the old one is sealed with its name.
+    ///
+    /// Until then the old log is untouched, so that writes go on if the new one cannot be created,
+    /// for example because no descriptor is left at that moment; the next compaction tries again.
     fn rotate(&mut self, base: u64) -> Result<(), Error> {
-        let next = Log::create(&self.disk, base, self.settings.step)?;
-        self.log.seal(base)?;
+        let next = match Log::create(&self.disk, base, self.settings.step) {
+            Ok(next) => next,
+            Err(error) => {
+                // A second attempt would have another name, and only the last log may be unused.
+                let removed = Log::discard(&*self.disk, base);
+                self.remember(removed)?;
+                return Err(error);
+            }
+        };
+        let sealed = self.log.seal(base);
+        self.remember(sealed)?;
         self.sealed_bytes += self.log.bytes();
         self.log = next;
         Ok(())

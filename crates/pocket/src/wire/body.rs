@@ -15,6 +15,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::half_close::Answering;
 use crate::{
     environment::Clock,
     status::{ApiError, Result},
@@ -33,7 +34,11 @@ const MAX_DISCARDED_BYTES: usize = 4 * MAX_BODY_BYTES;
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The body of a response.
-pub struct Body(Inner);
+pub struct Body {
+    inner: Inner,
+    /// Held until the body is sent or given up.
+    answering: Option<Answering>,
+}
 
 enum Inner {
     Full(Option<Bytes>),
@@ -43,12 +48,25 @@ enum Inner {
 impl Body {
     /// A complete body.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Full(Some(bytes.into())))
+        Self::of(Inner::Full(Some(bytes.into())))
     }
 
     /// A streamed body.
     pub fn stream(stream: BoxStream<'static, Bytes>) -> Self {
-        Self(Inner::Stream(stream))
+        Self::of(Inner::Stream(stream))
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self {
+            inner,
+            answering: None,
+        }
+    }
+
+    /// The same body, which counts as an open answer of its connection.
+    pub(super) fn answering(mut self, answering: Option<Answering>) -> Self {
+        self.answering = answering;
+        self
     }
 }
 
@@ -60,7 +78,7 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Full(bytes) => Poll::Ready(
                 bytes
                     .take()
@@ -74,11 +92,11 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Inner::Full(bytes) if bytes.as_ref().is_none_or(Bytes::is_empty))
+        matches!(&self.inner, Inner::Full(bytes) if bytes.as_ref().is_none_or(Bytes::is_empty))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Inner::Stream(_) => SizeHint::default(),
         }
@@ -87,7 +105,7 @@ impl http_body::Body for Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.inner {
             Inner::Full(bytes) => write!(f, "Body({:?} bytes)", bytes.as_ref().map(Bytes::len)),
             Inner::Stream(_) => f.write_str("Body(stream)"),
         }
@@ -126,8 +144,14 @@ pub(super) struct Incoming {
     _room: ReservedMemory,
 }
 
-/// Reads a whole request body, within the limit and in time.
-pub(super) async fn read<B>(body: B, room: &BodyBudget, clock: &dyn Clock) -> Result<Incoming>
+/// Reads a whole request body, within the limit and in time. `left` resolves when the client can send
+/// nothing more; by then all that it has sent can be read.
+pub(super) async fn read<B>(
+    body: B,
+    room: &BodyBudget,
+    clock: &dyn Clock,
+    left: impl Future<Output = ()>,
+) -> Result<Incoming>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -136,6 +160,7 @@ where
     tokio::select! {
         biased;
         read = whole(body, room) => read,
+        () = left => Err(ApiError::bad_request("the body could not be read: it was not sent to its end")),
         () = clock.sleep(BODY_TIMEOUT) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "Timeout",

@@ -32,6 +32,8 @@ pub(super) enum Route {
     TokenKeys,
     /// `/version`.
     ServerVersion,
+    /// `/metrics`: counts of requests and objects, for Prometheus.
+    Metrics,
     /// `/livez`: whether the process responds.
     Alive,
     /// `/healthz`, `/readyz`: whether requests can be handled.
@@ -86,6 +88,7 @@ pub(super) fn route(path: &str) -> Route {
         [".well-known", "openid-configuration"] => Route::TokenIssuer,
         ["openid", "v1", "jwks"] => Route::TokenKeys,
         ["version"] => Route::ServerVersion,
+        ["metrics"] => Route::Metrics,
         ["livez", ..] => Route::Alive,
         ["healthz" | "readyz", ..] => Route::Ready,
         _ => Route::Unknown,

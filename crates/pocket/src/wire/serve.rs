@@ -13,11 +13,9 @@ use super::{Service, connection::connection, tasks::Tasks};
 /// How long running requests may take after shutdown was requested. Streams, which do not end by
 /// themselves, are ended at once.
 pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
-/// Open connections, at most; more wait in the kernel's queue.
-const MAX_CONNECTIONS: usize = 20_000;
 
 /// Serves `service` until `shutdown` resolves, then ends streams and lets other requests finish for
-/// at most three seconds.
+/// at most three seconds. Connections beyond its maximum wait in the kernel's queue.
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
@@ -25,7 +23,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (stop, stopped) = watch::channel(false);
-    let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let seats = Arc::new(Semaphore::new(service.max_connections()));
     let acceptor = TlsAcceptor::from(tls);
     let tasks = Tasks::new(service.machine().environment.spawner.clone());
     tokio::pin!(shutdown);

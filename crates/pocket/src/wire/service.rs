@@ -1,19 +1,19 @@
 //! The server as one `tower` service.
 
 use std::{
-    any::Any,
     convert::Infallible,
     fmt,
     panic::AssertUnwindSafe,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
+    header::{CACHE_CONTROL, CONTENT_TYPE, UPGRADE, USER_AGENT},
 };
 use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
@@ -21,20 +21,29 @@ use tokio::sync::watch;
 use super::{
     Authenticate, Body, authenticate, body,
     documents::Documents,
-    form, metrics, negotiate, openid,
+    form,
+    half_close::OpenAnswers,
+    host, metrics, negotiate, openid,
     payload::payload,
+    request_metrics::RequestMetrics,
+    responses::{cause, defect, no_page, nothing, refusal, text},
     route::{Route, route, verb},
     sessions::Sessions,
     swagger, warnings,
 };
 use crate::{
-    environment::{BoxFuture, PollOnWake},
+    environment::{BoxFuture, PollOnWake, lane},
     rest::{
         Machine, Presentation, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
-        registry::missing, reply,
+        registry::missing,
     },
     status::{ApiError, Result},
 };
+
+/// Bytes from which the body of a request is handled on the patient lane.
+const LARGE_BODY_BYTES: usize = 64 << 10;
+/// Connections on a socket, at most, whatever the embedding program allows.
+const MAX_CONNECTIONS: usize = 20_000;
 
 /// The whole server as one service: bind it to a socket, or pass it to a client.
 #[derive(Clone)]
@@ -47,8 +56,13 @@ pub struct Service {
     pub(super) sessions: Sessions,
     /// The server's address.
     address: Arc<str>,
+    /// Connections on a socket at a time, at most.
+    max_connections: usize,
     /// Turns true when the server stops; streams that do not end by themselves end then.
     stopped: Option<watch::Receiver<bool>>,
+    /// The open answers of the connection, if there is one.
+    answers: Option<OpenAnswers>,
+    pub(super) metrics: RequestMetrics,
 }
 
 /// How callers are authenticated.
@@ -78,7 +92,10 @@ impl Service {
             caller: Caller::Trusted,
             room: body::BodyBudget::default(),
             sessions: Sessions::default(),
+            max_connections: MAX_CONNECTIONS,
             stopped: None,
+            answers: None,
+            metrics: RequestMetrics::default(),
         }
     }
 
@@ -115,6 +132,20 @@ impl Service {
         service
     }
 
+    /// The same service, which accepts this many connections at a time on a socket. The process
+    /// needs descriptors beside those of its clients: without one, no write can be stored.
+    #[must_use]
+    pub fn with_max_connections(&self, count: usize) -> Self {
+        Self {
+            max_connections: count.clamp(1, MAX_CONNECTIONS),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn max_connections(&self) -> usize {
+        self.max_connections
+    }
+
     /// The same service for one connection, whose client presented these certificates and whose
     /// streams end when `stopped` turns true.
     #[must_use]
@@ -122,9 +153,11 @@ impl Service {
         &self,
         presented: Vec<CertificateDer<'static>>,
         stopped: watch::Receiver<bool>,
+        answers: OpenAnswers,
     ) -> Self {
         let mut service = self.clone();
         service.stopped = Some(stopped);
+        service.answers = Some(answers);
         service.room = service.room.of_connection();
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
@@ -159,6 +192,10 @@ impl Service {
         let yaml =
             negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
+        let labels = self.labels(&request);
+        let reads = matches!(request.method().as_str(), "GET" | "HEAD");
+        let underway = self.metrics.begin(!reads);
+        let began = self.machine.environment.clock.now();
         // A request that meets a defect must not end the server, nor stay without a response.
         let answered = AssertUnwindSafe(self.dispatch(request))
             .catch_unwind()
@@ -172,6 +209,12 @@ impl Service {
                 refusal(&defect(&id), yaml)
             }
         };
+        drop(underway);
+        let now = self.machine.environment.clock.now();
+        let took = Duration::try_from(now.duration_since(began)).unwrap_or_default();
+        let took = (labels.verb != "WATCH").then_some(took);
+        self.metrics
+            .record(labels, response.status().as_u16(), took);
         let headers = response.headers_mut();
         headers
             .entry(CACHE_CONTROL)
@@ -190,6 +233,9 @@ impl Service {
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if self.answers.is_some() {
+            host::check(request.version(), request.uri(), request.headers())?;
+        }
         let user = self.user(request.headers())?;
         let user = self.permit(user, &request)?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
@@ -200,6 +246,7 @@ impl Service {
             Route::Nowhere(group) => self.nowhere(&group),
             Route::Unknown => Ok(no_page()),
             _ if !reads => Err(ApiError::method_not_allowed()),
+            Route::Metrics => Ok(self.prometheus()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
             Route::TokenIssuer => Ok(openid::issuer(&self.machine.accounts, &self.address)),
             Route::TokenKeys => openid::keys(&self.machine.accounts),
@@ -272,6 +319,27 @@ impl Service {
         })
     }
 
+    /// Reads the body of a request. A large one is handled on the patient lane: parsing, validating and
+    /// merging it takes a while.
+    async fn read_body<B>(&self, incoming: B) -> Result<body::Incoming>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let left = async {
+            match &self.answers {
+                Some(answers) => answers.client_left().await,
+                None => std::future::pending().await,
+            }
+        };
+        let clock = &*self.machine.environment.clock;
+        let read = body::read(incoming, &self.room, clock, left).await?;
+        if read.bytes.len() >= LARGE_BODY_BYTES {
+            lane::patient().await;
+        }
+        Ok(read)
+    }
+
     async fn resource_of<B>(
         &self,
         target: Target,
@@ -307,7 +375,7 @@ impl Service {
         let content_type = media_type(&parts.headers);
         let incoming = match verb {
             Verb::Get | Verb::List | Verb::Watch => body::Incoming::default(),
-            _ => body::read(incoming, &self.room, &*self.machine.environment.clock).await?,
+            _ => self.read_body(incoming).await?,
         };
         let user_agent = parts
             .headers
@@ -374,7 +442,15 @@ where
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
         let service = self.clone();
-        Box::pin(async move { Ok(service.answer(request).await) })
+        // An upgraded connection is no longer the server's. All other answers count from here on: the
+        // connection may be polled for its end before the answer is.
+        let upgrades = request.headers().contains_key(UPGRADE);
+        let answers = service.answers.as_ref().filter(|_| !upgrades);
+        let answering = answers.map(OpenAnswers::begin);
+        Box::pin(async move {
+            let response = service.answer(request).await;
+            Ok(response.map(|body| body.answering(answering)))
+        })
     }
 }
 
@@ -388,18 +464,7 @@ fn is_there(served: &Served, target: &Target) -> bool {
     name.is_none_or(|name| served.subresource(name).is_some())
 }
 
-/// 404 with an empty body.
-fn nothing() -> Response<Body> {
-    let mut response = Response::new(Body::full(Bytes::new()));
-    *response.status_mut() = StatusCode::NOT_FOUND;
-    response
-}
-
-fn no_page() -> Response<Body> {
-    text(StatusCode::NOT_FOUND, "404 page not found\n")
-}
-
-fn media_type(headers: &HeaderMap) -> String {
+pub(super) fn media_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -412,51 +477,12 @@ fn media_type(headers: &HeaderMap) -> String {
         .to_ascii_lowercase()
 }
 
-fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
+pub(super) fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     pairs
         .filter(|(key, _)| !key.is_empty())
         .map(|(key, value)| (key.into_owned(), value.into_owned()))
         .collect()
-}
-
-/// The message of a panic.
-pub(super) fn cause(panic: &(dyn Any + Send)) -> &str {
-    let literal = panic.downcast_ref::<&str>().copied();
-    literal
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
-}
-
-fn defect(id: &str) -> ApiError {
-    ApiError::internal(format!(
-        "the server panicked while it handled the request; its log has the cause under audit id {id}"
-    ))
-}
-
-pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::full(body));
-    *response.status_mut() = status;
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, plain);
-    response
-}
-
-fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
-    let status = error.to_value();
-    let (kind, body) = match reply::yaml(&status) {
-        Ok(text) if yaml => (reply::YAML, text),
-        _ => (reply::JSON, status.to_string()),
-    };
-    let mut response = Response::new(Body::full(body));
-    *response.status_mut() = error.code;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    warnings::insert(&error.warnings, headers);
-    if let Some(seconds) = error.retry_after {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
 }
 
 impl fmt::Debug for Service {

@@ -5,7 +5,7 @@ use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 use futures::FutureExt;
 use hyper::rt::Executor;
 
-use super::service::cause;
+use super::responses::cause;
 use crate::environment::{Spawn, lane::travel};
 
 /// Spawns the tasks of clients.

@@ -20,6 +20,7 @@ mod hostile;
 mod housekeeping;
 mod identity;
 mod in_process;
+mod list_costs;
 mod overtaken;
 mod races;
 mod support;

@@ -5,6 +5,7 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
+    io,
     path::{Component, Path, PathBuf},
 };
 
@@ -13,11 +14,11 @@ use kube::ResourceExt;
 
 use super::{
     environment::{environment, expand},
-    image::Images,
+    image::{Image, Images},
     launch::{ContainerNamespaces, Launch, Mount},
     pod::WaitingReason,
     sources::PodSources,
-    volume::VolumePath,
+    volume::{SubPath, VolumePath, leads_out, open_inside},
 };
 
 /// The default `PATH` of containers.
@@ -33,6 +34,8 @@ pub(super) struct ContainerInputs<'a> {
     pub(super) own_proc: bool,
     /// Whether containers may be root of the machine.
     pub(super) as_root: bool,
+    /// Whether containers that run as root are refused.
+    pub(super) restricted: bool,
     /// Variables for every container.
     pub(super) given: &'a BTreeMap<String, String>,
     /// The paths of the pod's volumes, by name.
@@ -47,7 +50,7 @@ pub(super) struct ContainerInputs<'a> {
 #[derive(Debug)]
 pub(super) struct ContainerLaunch {
     pub(super) launch: Launch,
-    pub(super) folders: Vec<PathBuf>,
+    pub(super) folders: Vec<SubPath>,
 }
 
 /// The launch description of `container`.
@@ -71,17 +74,19 @@ pub(super) fn container_launch(
     let command = inputs.images.command(container, &environment)?;
     let folder = container.working_dir.clone().map(PathBuf::from);
     let (user, group) = identity(container, image.user, pod)?;
+    if inputs.restricted && user == 0 {
+        return Err(refused(format!(
+            "container \"{}\" would run as root, which this node refuses (--restricted): give it a runAsUser",
+            container.name
+        )));
+    }
     let mut folders = Vec::new();
-    let own = |from: &Path, to: &str| Mount {
-        from: from.to_owned(),
-        to: to.into(),
-        read_only: false,
-    };
+    let own = |from: &Path, to: &str| Mount::new(from.to_owned(), to.into());
     let mut mounts = vec![
         own(inputs.hosts, "/etc/hosts"),
         own(inputs.host_name, "/etc/hostname"),
     ];
-    mounts.extend(program(&image.command));
+    mounts.extend(hidden_files(image));
     for mount in container.volume_mounts.iter().flatten() {
         let (mount, folder) = volume_mount(mount, &environment, inputs)?;
         mounts.push(mount);
@@ -156,15 +161,29 @@ fn refused(message: String) -> WaitingReason {
     }
 }
 
-/// A mount of the image's program if it is in `/tmp`, which a container does not see.
-fn program(command: &[String]) -> Option<Mount> {
-    let program = Path::new(command.first()?);
-    let is_hidden = program.starts_with("/tmp") && program.is_file();
-    is_hidden.then(|| Mount {
-        from: program.to_owned(),
-        to: program.to_owned(),
+/// Mounts of what the image table names in `/tmp`, which a container does not see otherwise: the
+/// folder of the image, which it may write to, and the files and folders of its command line.
+fn hidden_files(image: &Image) -> Vec<Mount> {
+    let hidden = |path: &Path| {
+        let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+        let below = path
+            .strip_prefix("/tmp")
+            .is_ok_and(|rest| rest != Path::new(""));
+        below && path.components().all(plain) && path.exists()
+    };
+    let folder = image.folder.as_deref().filter(|folder| hidden(folder));
+    let words = image.command.iter().chain(&image.args).map(Path::new);
+    let mut named: Vec<&Path> = words.filter(|path| hidden(path)).collect();
+    named.sort_unstable();
+    named.dedup();
+    // What is in the folder is there with it.
+    named.retain(|path| folder.is_none_or(|folder| !path.starts_with(folder)));
+    let read_only = named.into_iter().map(|path| Mount {
         read_only: true,
-    })
+        ..Mount::new(path.to_owned(), path.to_owned())
+    });
+    let folder = folder.map(|folder| Mount::new(folder.to_owned(), folder.to_owned()));
+    folder.into_iter().chain(read_only).collect()
 }
 
 /// The mount of a volume in a container, and the part of it that has to be created for that.
@@ -172,7 +191,7 @@ fn volume_mount(
     mount: &VolumeMount,
     environment: &BTreeMap<String, String>,
     inputs: &ContainerInputs<'_>,
-) -> Result<(Mount, Option<PathBuf>), WaitingReason> {
+) -> Result<(Mount, Option<SubPath>), WaitingReason> {
     let (to, read_only) = (
         mount.mount_path.clone().into(),
         mount.read_only == Some(true),
@@ -189,20 +208,36 @@ fn volume_mount(
         let message = format!("subPath {part} is outside of volume \"{}\"", mount.name);
         return Err(refused(message));
     }
-    let from = if part.is_empty() {
-        volume.path.clone()
-    } else {
-        volume.path.join(&part)
+    let whole = Mount {
+        read_only,
+        ..Mount::new(volume.path.clone(), to)
     };
-    let is_new = !part.is_empty() && !from.exists();
+    if part.is_empty() {
+        return Ok((whole, None));
+    }
+    let is_new = match open_inside(&volume.path, Path::new(&part)) {
+        Ok(_) => false,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => {
+            let why = if leads_out(&error) {
+                "a symbolic link leads out of it".to_owned()
+            } else {
+                error.to_string()
+            };
+            let message = format!("subPath {part} of volume \"{}\": {why}", mount.name);
+            return Err(refused(message));
+        }
+    };
     if is_new && volume.is_written {
         return Err(refused(format!("volume \"{}\" has no {part}", mount.name)));
     }
-    let folder = is_new.then(|| from.clone());
+    let folder = is_new.then(|| SubPath {
+        volume: volume.path.clone(),
+        part: part.clone().into(),
+    });
     let mount = Mount {
-        from,
-        to,
-        read_only,
+        part: Some(part.into()),
+        ..whole
     };
     Ok((mount, folder))
 }

@@ -70,6 +70,8 @@ pub struct NodeOptions {
     pub own_proc: bool,
     /// Whether containers that run as root are root of this machine, and may listen on any port.
     pub as_root: bool,
+    /// Whether pods that use `hostPath` volumes or run as root are refused.
+    pub restricted: bool,
 }
 
 /// The component that runs the pods bound to the node.

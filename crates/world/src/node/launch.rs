@@ -122,10 +122,25 @@ pub struct ContainerNamespaces {
 pub struct Mount {
     /// The path on the machine.
     pub from: PathBuf,
+    /// The part of it that is mounted, which may not lead out of it.
+    #[serde(default)]
+    pub part: Option<PathBuf>,
     /// The path inside.
     pub to: PathBuf,
     /// Whether it is mounted read-only.
     pub read_only: bool,
+}
+
+impl Mount {
+    /// A mount that can be written to.
+    pub fn new(from: PathBuf, to: PathBuf) -> Self {
+        Self {
+            from,
+            part: None,
+            to,
+            read_only: false,
+        }
+    }
 }
 
 /// Why the command was not started.

@@ -7,6 +7,7 @@
 mod content;
 mod files;
 mod host_path;
+mod sub_path;
 #[cfg(test)]
 mod tests;
 
@@ -18,4 +19,5 @@ pub use self::{
 pub(super) use self::{
     files::{create_private_folder, write_text},
     host_path::{VolumePath, ensure_host_path},
+    sub_path::{SubPath, leads_out, open_inside},
 };

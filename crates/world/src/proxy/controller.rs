@@ -22,13 +22,13 @@ use neap_kit::{
     watch::{Cache, Index, WatchesStopped},
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, Semaphore},
     task::{AbortHandle, Id, JoinError, JoinSet},
 };
 
 use super::{
     decide::{Route, Routes, routes},
-    listener::{AddressLost, CurrentRoute, ServiceSocket, serve},
+    listener::{AddressLost, CurrentRoute, Opened, ServiceSocket, serve},
 };
 
 const NAME: &str = "service-proxy";
@@ -47,6 +47,9 @@ pub struct ProxyOptions {
     /// The address of the API server. Clients in pods get it from their environment, so its own
     /// Service need not be served.
     pub api: Option<String>,
+    /// Connections at a time, at most; more wait in the kernel's queue. Each takes two descriptors of
+    /// this process.
+    pub max_connections: Option<usize>,
 }
 
 /// Forwards connections to Services to their pods.
@@ -76,6 +79,12 @@ pub fn component(context: &Context, options: ProxyOptions) -> Result<Component, 
         kept_connections: BTreeMap::new(),
         pending: VecDeque::new(),
         applied: Routes::new(),
+        room: Arc::new(Semaphore::new(
+            options
+                .max_connections
+                .unwrap_or(Semaphore::MAX_PERMITS)
+                .min(Semaphore::MAX_PERMITS),
+        )),
         options,
     };
     Ok(Component::new(NAME, move |stop| async move {
@@ -126,6 +135,8 @@ struct Proxy {
     applied: Routes,
     recorder: EventRecorder,
     clock: Clock,
+    /// The connections of all listeners.
+    room: Arc<Semaphore>,
     options: ProxyOptions,
 }
 
@@ -187,7 +198,13 @@ impl Proxy {
     fn open(&mut self, address: SocketAddr, socket: ServiceSocket, route: Route) {
         let current = Arc::new(CurrentRoute::new(route));
         let connections = self.kept_connections.remove(&address).unwrap_or_default();
-        let serving = serve(socket, address, current.clone(), connections, self.clock);
+        let opened = Opened {
+            socket,
+            address,
+            connections,
+            room: self.room.clone(),
+        };
+        let serving = serve(opened, current.clone(), self.clock);
         let task = self.tasks.spawn(serving);
         self.listeners.insert(address, (current, task));
     }

@@ -15,7 +15,7 @@ use neap_kit::clock::Clock;
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::watch,
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 
@@ -145,15 +145,26 @@ async fn switched(
     switched
 }
 
-/// Forwards connections until it is dropped, which also ends those in `connections`, accepted
-/// before. It listens while there are backends. It returns only if the address is lost.
-pub(super) async fn serve(
-    mut socket: ServiceSocket,
-    address: SocketAddr,
-    current: Arc<CurrentRoute>,
-    mut connections: JoinSet<()>,
-    clock: Clock,
-) -> AddressLost {
+/// What a listener starts with.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) socket: ServiceSocket,
+    pub(super) address: SocketAddr,
+    /// Connections that were accepted before.
+    pub(super) connections: JoinSet<()>,
+    /// Room for connections, shared by all listeners.
+    pub(super) room: Arc<Semaphore>,
+}
+
+/// Forwards connections until it is dropped, which also ends those accepted before. It listens while
+/// there are backends. It returns only if the address is lost.
+pub(super) async fn serve(opened: Opened, current: Arc<CurrentRoute>, clock: Clock) -> AddressLost {
+    let Opened {
+        mut socket,
+        address,
+        mut connections,
+        room,
+    } = opened;
     let mut route = current.route.subscribe();
     loop {
         let is_open = !route.borrow_and_update().backends.is_empty();
@@ -162,12 +173,13 @@ pub(super) async fn serve(
             Err(error) => return AddressLost { error, connections },
         };
         tokio::select! {
-            accepted = socket.accept() => match accepted {
-                Ok((stream, client)) => {
+            accepted = accept(&socket, &room) => match accepted {
+                Ok(((stream, client), seat)) => {
                     let candidates = current.candidates(client);
                     connections.spawn(async move {
                         // A broken connection needs no log: both ends know.
                         let _ = forward(stream, client, &candidates, clock).await;
+                        drop(seat);
                     });
                 }
                 Err(_) => clock.sleep(RETRY_DELAY).await,
@@ -177,6 +189,16 @@ pub(super) async fn serve(
             _ = route.changed() => {}
         }
     }
+}
+
+/// Accepts a connection once there is room for it.
+async fn accept(
+    socket: &ServiceSocket,
+    room: &Arc<Semaphore>,
+) -> io::Result<((TcpStream, SocketAddr), OwnedSemaphorePermit)> {
+    let seat = room.clone().acquire_owned().await;
+    let seat = seat.map_err(io::Error::other)?;
+    Ok((socket.accept().await?, seat))
 }
 
 async fn forward(
@@ -241,6 +263,15 @@ mod tests {
         }
     }
 
+    fn opened(socket: ServiceSocket, address: SocketAddr, room: usize) -> Opened {
+        Opened {
+            socket,
+            address,
+            connections: JoinSet::new(),
+            room: Arc::new(Semaphore::new(room)),
+        }
+    }
+
     async fn free() -> SocketAddr {
         let anywhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         anywhere.local_addr().unwrap()
@@ -282,13 +313,8 @@ mod tests {
         let current = Arc::new(CurrentRoute::new(route_to(Vec::new())));
         let socket = retry(|| ServiceSocket::bind(address)).await;
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(
-            socket,
-            address,
-            current.clone(),
-            JoinSet::new(),
-            Clock::system(),
-        ));
+        let opened = opened(socket, address, 100);
+        tasks.spawn(serve(opened, current.clone(), Clock::system()));
         refused(address).await;
         for _ in 0..3 {
             current.set(route_to(there.clone()));
@@ -304,14 +330,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn connections_beyond_the_limit_wait_until_one_ends() {
+        let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = free().await;
+        let current = Arc::new(CurrentRoute::new(route_to(vec![pod.local_addr().unwrap()])));
+        let socket = retry(|| ServiceSocket::bind(address)).await;
+        let mut tasks = JoinSet::new();
+        let opened = opened(socket, address, 1);
+        let room = opened.room.clone();
+        tasks.spawn(serve(opened, current, Clock::system()));
+        let first = reached(address).await;
+        let (served, _) = pod.accept().await.unwrap();
+        let mut second = reached(address).await;
+        second.write_all(b"later").await.unwrap();
+        assert_eq!(room.available_permits(), 0);
+        // The first connection ends, and only then is the second one forwarded.
+        drop((first, served));
+        let (mut served, _) = pod.accept().await.unwrap();
+        let mut received = [0; 5];
+        served.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"later");
+    }
+
+    #[tokio::test]
     async fn a_pod_sees_the_source_of_a_client_that_shares_its_port() {
         let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = free().await;
         let current = Arc::new(CurrentRoute::new(route_to(vec![pod.local_addr().unwrap()])));
         let socket = retry(|| ServiceSocket::bind(address)).await;
         let mut tasks = JoinSet::new();
-        let serving = serve(socket, address, current, JoinSet::new(), Clock::system());
-        tasks.spawn(serving);
+        tasks.spawn(serve(
+            opened(socket, address, 100),
+            current,
+            Clock::system(),
+        ));
         reached(address).await;
         pod.accept().await.unwrap();
         for shares in [true, false] {
@@ -341,7 +393,11 @@ mod tests {
             let current = current.clone();
             async move {
                 let socket = retry(|| ServiceSocket::bind(address)).await;
-                serve(socket, address, current, connections, Clock::system()).await
+                let opened = Opened {
+                    connections,
+                    ..opened(socket, address, 100)
+                };
+                serve(opened, current, Clock::system()).await
             }
         };
         let mut tasks = JoinSet::new();

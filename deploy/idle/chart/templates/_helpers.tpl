@@ -35,12 +35,22 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 {{- with $all }}{{ toYaml . }}{{ end }}
 {{- end }}
-{{- /* Labels. Takes a list: the context, the object's own labels, and maps from the values, the most specific first. */}}
+{{- /* Labels. Takes a list: the context, the object's own labels, and maps from the values, the most specific first.
+  The name in the object's own labels takes precedence over that of the selector, as in KubeElasti's chart. */}}
 {{- define "elasti.labels" -}}
 {{- $root := first . }}
+{{- $own := index . 1 | default dict }}
+{{- $named := pick $own "app.kubernetes.io/name" }}
 {{- $selector := include "elasti.selector" $root | fromYaml }}
-{{- $release := dict "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) }}
-{{- include "elasti.merged" (concat (list $selector $release) (rest .) (list $root.Values.global.labels)) }}
+{{- $release := dict "app.kubernetes.io/part-of" "elasti" "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) }}
+{{- include "elasti.merged" (concat (list $named $selector $release) (rest .) (list $root.Values.global.labels)) }}
+{{- end }}
+{{- /* The labels that the objects of the operator and of the resolvers have in KubeElasti's chart. */}}
+{{- define "elasti.operatorLabels" -}}
+app.kubernetes.io/name: elasti-operator
+{{- end }}
+{{- define "elasti.resolverLabels" -}}
+app.kubernetes.io/name: elasti-resolver
 {{- end }}
 {{- /* Labels of pods: without the version of the chart, because pods are replaced when their labels change. */}}
 {{- define "elasti.podLabels" -}}

@@ -2,6 +2,7 @@
 //! controllers of a cluster would write.
 
 mod cluster;
+mod failing;
 mod metrics;
 mod namespaces;
 mod other_scalers;
@@ -279,6 +280,9 @@ async fn a_target_without_its_service_is_woken_before_deletion() {
 async fn dependencies_wake_however_a_service_is_woken() {
     let cluster = TestCluster::open().await;
     cluster.verdicts.idle();
+    // One pod is behind all three.
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    cluster.pod(ready).await;
     // Each depends on the next, in a cycle.
     for (name, needs) in [("web", "api"), ("api", "store"), ("store", "web")] {
         let mut service = cluster::elasti_service();

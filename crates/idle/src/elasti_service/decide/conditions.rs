@@ -68,6 +68,7 @@ fn optional_conditions(draft: &Draft<'_>) -> Vec<ConditionUpdate> {
     all.extend(trigger_conditions(draft));
     all.extend(unresolved_references(draft));
     all.extend(conflict(draft));
+    all.extend(wake_failed(draft));
     all.extend(condition(
         draft,
         "Unprovable",
@@ -171,6 +172,19 @@ fn trigger_conditions(draft: &Draft<'_>) -> Vec<ConditionUpdate> {
         condition(draft, OUTSIDE_PERIOD, outside, within),
     ];
     both.into_iter().flatten().collect()
+}
+
+/// No pod became ready after the last wake.
+const WAKE_FAILED: &str = "WakeFailed";
+
+fn wake_failed(draft: &Draft<'_>) -> Option<ConditionUpdate> {
+    let not_ready = draft.status.not_ready.as_ref();
+    let failed = not_ready.filter(|it| it.failed && it.wake.is_some());
+    let is_true = failed.map(|it| (it.cause().as_str(), it.message.clone()));
+    let over = ["Woken", "a pod became ready after the last wake"];
+    // Without a ready pod a wake that is in progress has not succeeded yet.
+    let is_known = is_true.is_some() || draft.facts.has_ready_pod();
+    is_known.then(|| condition(draft, WAKE_FAILED, is_true, over))?
 }
 
 /// Another controller that scales the target: one that is known by name, or one that scaled it back.

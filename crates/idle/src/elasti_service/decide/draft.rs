@@ -32,6 +32,8 @@ pub(super) enum Finalizer {
     Add,
     /// It is removed after everything else.
     Remove,
+    /// It is removed, and nothing else is done.
+    Abandon,
 }
 
 /// What happens to the slices that add resolvers to the Service.
@@ -76,6 +78,8 @@ pub(super) struct Draft<'a> {
     pub(super) freed_ports: Vec<i32>,
     pub(super) status: ElastiServiceStatus,
     pub(super) events: Vec<EventDraft>,
+    /// Events to record about the owners of the ElastiService, which remain when it is deleted.
+    pub(super) owner_events: Vec<EventDraft>,
     pub(super) inquiry: Option<Inquiry>,
     pub(super) requeue_after: Option<Duration>,
     pub(super) readiness: Option<Readiness>,
@@ -99,6 +103,7 @@ impl<'a> Draft<'a> {
             freed_ports: Vec::new(),
             status: facts.status(),
             events: Vec::new(),
+            owner_events: Vec::new(),
             inquiry: None,
             requeue_after: None,
             readiness: None,
@@ -121,6 +126,7 @@ impl<'a> Draft<'a> {
             plan: plan::plan(&self, &reason),
             status: self.status,
             events: self.events,
+            owner_events: self.owner_events,
             requeue_after: self.requeue_after,
             reason,
             inquiry: self.inquiry,
@@ -228,8 +234,11 @@ impl<'a> Draft<'a> {
         let now = self.facts.now;
         let slept = self.facts.since(asleep);
         let replicas = self.status.replicas_before.take().unwrap_or(1).max(1);
+        // A sleep that began while no pod was ready saved nothing that was of use.
+        let useful = self.status.not_ready.take().is_none();
         let seconds = i64::try_from(slept.as_secs()).unwrap_or(i64::MAX);
         let saved = seconds.saturating_mul(replicas.into());
+        let saved = if useful { saved } else { 0 };
         let sum = self.status.saved_replica_seconds.unwrap_or(0);
         self.status.saved_replica_seconds = Some(sum.saturating_add(saved));
         let wake = self.status.last_wake.as_ref();

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
+use super::{draft::Draft, failing};
 use crate::{
     api::{ElastiServiceStatus, Mode},
     elasti_service::facts::Facts,
@@ -101,10 +104,37 @@ fn by_verdict(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
                     let reason = Reason::new("CoolingDown", "its cooldown is not over");
                     Goal::Stay(reason, Some(left))
                 }
-                None => Goal::Sleep(reason.clone()),
+                // A service that cannot serve is not idle, and its sleep would hide why.
+                None => {
+                    failing::sleepless(facts, status).unwrap_or_else(|| Goal::Sleep(reason.clone()))
+                }
             }
         }
     }
+}
+
+/// Records the earliest time at which it may sleep, as far as the last recorded request shows. It is only
+/// written with the request, or once its triggers report no use.
+pub(super) fn record_estimate(draft: &mut Draft<'_>) {
+    let facts = draft.facts;
+    let runs = facts.target.replicas().is_some_and(|replicas| replicas > 0);
+    let may_sleep = runs && !facts.is_observed() && obstacle(facts).is_none();
+    let idle_since = match &facts.verdict {
+        Verdict::Idle(reason) => Some(reason.last_request_at),
+        Verdict::Busy(reason) if reason.last_request_at.is_some() => Some(None),
+        Verdict::Busy(_) | Verdict::Unknown(_) => None,
+    };
+    let Some(last_request_at) = idle_since.filter(|_| may_sleep) else {
+        draft.status.sleeps_after = None;
+        return;
+    };
+    let last = facts.last_needed_at(&draft.status).max(last_request_at);
+    let idle_time = SignedDuration::try_from(facts.idle_time()).unwrap_or(SignedDuration::MAX);
+    let after = last.and_then(|last| last.checked_add(idle_time).ok());
+    let after = after.max(facts.kept_awake_until());
+    // The API keeps whole seconds where a person reads them; a later second is still true.
+    let second = after.map(|after| after.as_second().saturating_add(1));
+    draft.status.sleeps_after = second.and_then(|second| Timestamp::from_second(second).ok());
 }
 
 /// Why it cannot sleep, whether it is in use or not.

@@ -3,24 +3,57 @@
 
 use std::time::Duration;
 
+use neap_kit::event::EventDraft;
+
 use super::{
     TARGET_RETRY_DELAY,
     draft::{Draft, Finalizer, SliceChange},
-    hand_off,
+    failing, hand_off,
 };
-use crate::{api::Mode, elasti_service::objects, reason::Reason, target::Target};
+use crate::{
+    api::Mode,
+    elasti_service::{facts::Facts, objects},
+    reason::Reason,
+    target::Target,
+};
+
+/// The longest that a deletion waits between two looks at pods that do not become ready.
+const PODS_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) fn leave(draft: &mut Draft<'_>) {
     let facts = draft.facts;
+    if facts.namespace_terminates {
+        // Nothing can be created there, everything else is deleted with it, and the rights to write there may
+        // be deleted at any moment.
+        return abandon(draft);
+    }
+    if let Some(refusal) = &facts.refusal
+        && is_overdue(draft, facts.timeouts.deletion_proof)
+        && facts.since(refusal.since) >= facts.timeouts.deletion_proof
+    {
+        let left = format!("a write is refused: {}; {}", refusal.message, left(facts));
+        report(draft, &left);
+        return abandon(draft);
+    }
     let asleep = draft.status.asleep_since.is_some() || draft.status.mode == Some(Mode::Proxy);
     let has_resolvers = asleep || !facts.slices.is_empty() || draft.status.hand_off.is_some();
     let rivalled = facts.rival.is_some();
     let unusable = facts.public.is_none() || facts.target == Target::Missing || rivalled;
-    let given_up = is_overdue(draft, facts.timeouts.deletion);
+    // Pods that have failed are not waited for as long as pods that start.
+    let failed = facts.ready_pods == 0 && failing::has_failed(facts, &draft.status);
+    let limit = if failed {
+        facts.timeouts.deletion_proof
+    } else {
+        facts.timeouts.deletion
+    };
+    let given_up = is_overdue(draft, limit);
     // Nothing else would wake a target that sleeps, however late it is and even without a Service. One that
     // was woken for the deletion and is at zero again is scaled by another controller.
     let stranded = asleep && facts.target.replicas() == Some(0) && !(given_up && was_woken(draft));
     if !stranded && (!has_resolvers || unusable || given_up) {
+        if given_up && has_resolvers && !unusable {
+            report(draft, &left(facts));
+        }
         return release(draft);
     }
     // The private Service of KubeElasti has none of our labels, without which no watch shows its ready pods.
@@ -43,12 +76,48 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
             draft.resume_keda();
             let done = hand_off::to_pods(draft);
             let ready = facts.ready_pods > 0;
-            if done || ready && is_overdue(draft, facts.timeouts.deletion_proof) {
+            if !ready {
+                draft.requeue_after(PODS_INTERVAL);
+            }
+            if done {
+                return release(draft);
+            }
+            if ready && is_overdue(draft, facts.timeouts.deletion_proof) {
+                report(draft, "the data plane was not proved to reach its pods");
                 return release(draft);
             }
         }
     }
-    draft.reconciling("Leaving", "its pods have to answer before it is deleted");
+    let problem = facts.pods.as_ref().and_then(|pods| pods.problem.as_ref());
+    let problem = problem.map_or(String::new(), |problem| format!("; {}", problem.message));
+    let message = format!("its pods have to answer before it is deleted{problem}");
+    draft.reconciling("Leaving", &message);
+}
+
+/// What is left of a service that was not restored: the state of its workload.
+fn left(facts: &Facts) -> String {
+    let target = &facts.service.spec.scale_target_ref;
+    let target = format!("{} {}", target.kind, target.name);
+    let problem = facts.pods.as_ref().and_then(|pods| pods.problem.as_ref());
+    match (facts.target.replicas(), problem) {
+        (Some(0), _) => format!("{target} has 0 replicas; scale it up if it has to run"),
+        (Some(replicas), Some(problem)) => {
+            format!(
+                "{target} has {replicas} replicas and no ready pod: {}",
+                problem.message
+            )
+        }
+        (Some(replicas), None) => format!("{target} has {replicas} replicas and no ready pod"),
+        (None, _) => format!("the replicas of {target} are not known"),
+    }
+}
+
+/// Reports to users that the deletion does not wait any longer. The status is gone soon, and Events stay.
+fn report(draft: &mut Draft<'_>, left: &str) {
+    let message = format!("the ElastiService is deleted before its pods answer: {left}");
+    let event = EventDraft::warning("NotRestored", message);
+    draft.owner_events.push(event.clone());
+    draft.events.push(event);
 }
 
 /// Whether it was woken since its deletion began.
@@ -66,6 +135,17 @@ fn is_overdue(draft: &mut Draft<'_>, limit: Duration) -> bool {
     let left = begun.and_then(|begun| facts.until(begun.0, limit));
     draft.requeue_after_opt(left);
     left.is_none()
+}
+
+/// Removes only the finalizer. What was made for it is deleted with it by the garbage collector.
+fn abandon(draft: &mut Draft<'_>) {
+    draft.private = None;
+    draft.slices = SliceChange::Leave;
+    draft.scale = None;
+    draft.pause_keda = None;
+    draft.finalizer = Finalizer::Abandon;
+    draft.status = draft.facts.status();
+    draft.readiness = None;
 }
 
 /// Deletes what was made for it, and removes the finalizer.

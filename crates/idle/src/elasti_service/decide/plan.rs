@@ -235,6 +235,10 @@ fn scale_target(
 
 fn cleanup(draft: &Draft<'_>) -> Vec<PlannedChange> {
     let facts = draft.facts;
+    if draft.finalizer == Finalizer::Abandon {
+        let why = "what was made for it cannot be restored or deleted";
+        return vec![finalizer_change(&facts.service, false, why)];
+    }
     let leftovers = facts.leftovers.iter();
     let mut changes: Vec<_> = leftovers
         .map(|object| PlannedChange::Delete {

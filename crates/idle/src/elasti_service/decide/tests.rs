@@ -2,6 +2,7 @@
 
 mod conditions;
 mod cycle;
+mod failing;
 mod never;
 
 use std::{sync::Arc, time::Duration};
@@ -20,8 +21,8 @@ use crate::{
     api::{Breakdown, ElastiService, FINALIZER, ResolverPort},
     elasti_service::{
         facts::{
-            DependentWake, Facts, FormerTarget, GrantedPorts, PortRange, PortsExhausted,
-            ResolverEndpoint, Timeouts,
+            DependentWake, Facts, FormerTarget, GrantedPorts, PodStates, PortRange, PortsExhausted,
+            Refusal, ResolverEndpoint, Timeouts,
         },
         reachability::Proof,
     },
@@ -40,6 +41,10 @@ struct Case {
     resolvers: Vec<ResolverEndpoint>,
     replicas: Option<i32>,
     ready_pods: usize,
+    pods: Option<PodStates>,
+    refusal: Option<Refusal>,
+    namespace_terminates: bool,
+    timeouts: Timeouts,
     keda: Keda,
     former: Option<FormerTarget>,
     verdict: Verdict,
@@ -115,6 +120,10 @@ impl Case {
             resolvers: vec![resolver()],
             replicas: Some(3),
             ready_pods: 3,
+            pods: None,
+            refusal: None,
+            namespace_terminates: false,
+            timeouts: Timeouts::default(),
             keda: Keda::Unused,
             former: None,
             verdict: busy(),
@@ -164,6 +173,9 @@ impl Case {
                 .map_or(Target::Missing, |replicas| scaled(replicas, "web")),
             target_kind: Some(deployments()),
             ready_pods: self.ready_pods,
+            pods: self.pods.clone(),
+            refusal: self.refusal.clone(),
+            namespace_terminates: self.namespace_terminates,
             keda: self.keda.clone(),
             former: self.former.clone(),
             verdict: self.verdict.clone(),
@@ -175,7 +187,7 @@ impl Case {
             switches: self.switches,
             conflict: self.conflict.clone(),
             breakdown: self.breakdown,
-            timeouts: Timeouts::default(),
+            timeouts: self.timeouts,
             now: self.now,
         })
     }

@@ -9,8 +9,12 @@ use crate::api::{Breakdown, LastWake};
 /// Timestamps of the API server have a resolution of one second.
 const TIMESTAMP_RESOLUTION: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
-/// The parts of `wake`, given the pods of the service and the longest wait that a resolver reports.
+/// The parts of `wake`: those of the longest wait that a resolver reports, as the client that waited has them in
+/// its response; without a report, those that the conditions of its pods show.
 pub(super) fn breakdown(wake: &LastWake, pods: &[Pod], cold: Option<Breakdown>) -> Breakdown {
+    if let Some(cold) = cold.filter(|cold| cold.is_whole()) {
+        return cold;
+    }
     let known = wake.breakdown.unwrap_or_default();
     let cold = cold.unwrap_or_default();
     let scale = if known.scale > 0 {
@@ -31,21 +35,10 @@ pub(super) fn breakdown(wake: &LastWake, pods: &[Pod], cold: Option<Breakdown>) 
     let scheduled = became_true(pod, "PodScheduled").unwrap_or(wake.time);
     let schedule = between(wake.time, scheduled).saturating_sub(scale).max(0);
     let pods_ready = between(scheduled, ready);
-    // The resolver knows the sum of both to the millisecond.
-    let both = cold.schedule.saturating_add(cold.ready);
-    let ready = if both > 0 {
-        both.saturating_sub(schedule).max(0)
-    } else {
-        pods_ready
-    };
     Breakdown {
         scale,
-        schedule: if both > 0 {
-            schedule.min(both)
-        } else {
-            schedule
-        },
-        ready,
+        schedule,
+        ready: pods_ready,
         ..cold
     }
 }
@@ -121,30 +114,19 @@ mod tests {
             ..Breakdown::default()
         };
         assert_eq!(found, wanted);
-        // The resolver knows the sum more precisely.
+        // The numbers of a resolver are those that its client got.
         let cold = Breakdown {
             queue: 2,
             scale: 90,
-            ready: 6300,
-            connect: 1,
-            first_byte: 12,
-            ..Breakdown::default()
-        };
-        let found = breakdown(&wake(100), &pods, Some(cold));
-        let wanted = Breakdown {
-            scale: 100,
-            schedule: 1400,
-            ready: 4900,
-            ..cold
-        };
-        assert_eq!(found, wanted);
-        // Also if it knows when a pod was scheduled.
-        let apart = Breakdown {
             schedule: 1000,
             ready: 5300,
-            ..cold
+            connect: 1,
+            first_byte: 12,
         };
-        assert_eq!(breakdown(&wake(100), &pods, Some(apart)), wanted);
+        assert_eq!(breakdown(&wake(100), &pods, Some(cold)), cold);
+        // One that did not wait has none.
+        let none = Some(Breakdown::default());
+        assert_eq!(breakdown(&wake(100), &pods, none), wanted);
     }
 
     #[test]

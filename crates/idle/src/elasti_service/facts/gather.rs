@@ -10,12 +10,13 @@ use neap_kit::{
     key::Key,
     telemetry::Meter,
     watch::WatchesStopped,
+    why::chain,
 };
 use parking_lot::Mutex;
 
 use super::{
-    Facts, dependencies::Dependencies, other_scalers::OtherScalers, port_allotment::PortAllotment,
-    targets::Targets, watched::Watched,
+    Facts, Refusal, dependencies::Dependencies, other_scalers::OtherScalers, pods,
+    port_allotment::PortAllotment, targets::Targets, watched::Watched,
 };
 use crate::{
     api::ElastiService,
@@ -46,6 +47,8 @@ pub(in crate::elasti_service) struct FactSources {
     pub(super) prover: Arc<dyn Prover>,
     /// The last proof for each service. Another operator proves it again.
     proofs: Mutex<HashMap<Key, Proof>>,
+    /// The writes that the API server refuses.
+    refusals: Mutex<HashMap<Key, Refusal>>,
 }
 
 impl FactSources {
@@ -74,6 +77,7 @@ impl FactSources {
             namespaces,
             context: context.clone(),
             proofs: Mutex::default(),
+            refusals: Mutex::default(),
             settings,
             verdicts,
             prover,
@@ -112,6 +116,15 @@ impl FactSources {
         let listed = self.watched.resolvers();
         let resolvers = self.prover.select_compatible(&listed).await;
         let conflict = self.scalers.conflict(&service, &found).await;
+        let verdict = self.verdicts.latest(&service);
+        let (ready_pods, now) = (self.watched.ready_pods(&service), self.context.clock.now());
+        let needed = pods::are_needed(&service, &found.target, ready_pods, &verdict, now);
+        let pods = match public.as_deref().filter(|_| needed) {
+            Some(public) => self.pod_states(&service, public, now).await,
+            None => None,
+        };
+        let deleted = service.metadata.deletion_timestamp.is_some();
+        let namespace_terminates = deleted && self.namespaces.is_terminating(key.namespace()).await;
         Ok(Some(Facts {
             rival: self.watched.rival(&service),
             public,
@@ -122,20 +135,23 @@ impl FactSources {
             no_resolver_for: self.watched.no_resolver_for(&resolvers),
             resolvers,
             conflict,
+            pods,
             target: found.target,
             target_kind: found.kind,
-            ready_pods: self.watched.ready_pods(&service),
+            ready_pods,
             keda,
             former,
-            verdict: self.verdicts.latest(&service),
+            verdict,
             proof: self.proofs.lock().get(&key).cloned(),
             ports,
             dependent_wake: self.dependencies.last_dependent_wake(&service),
             missing_dependencies: self.dependencies.missing(&service),
             switches: self.namespaces.switches(key.namespace()),
             breakdown: None,
+            refusal: self.refusals.lock().get(&key).cloned(),
+            namespace_terminates,
             timeouts: self.settings.timeouts,
-            now: self.context.clock.now(),
+            now,
             service,
         }))
     }
@@ -184,9 +200,27 @@ impl FactSources {
         }
     }
 
+    /// Records whether the API server accepted the writes of a plan.
+    pub(in crate::elasti_service) fn record_result(&self, key: &Key, result: &Result<(), Error>) {
+        match result {
+            Err(error @ Error::Refused { .. }) => {
+                let mut refusals = self.refusals.lock();
+                refusals.entry(key.clone()).or_insert_with(|| Refusal {
+                    since: self.context.clock.now(),
+                    message: chain(error),
+                });
+            }
+            Ok(()) => {
+                self.refusals.lock().remove(key);
+            }
+            Err(_) => {}
+        }
+    }
+
     /// Removes everything about a service that was deleted.
     pub(in crate::elasti_service) fn remove(&self, key: &Key) {
         self.proofs.lock().remove(key);
+        self.refusals.lock().remove(key);
         self.ports.remove(key);
         self.scalers.remove(key);
     }

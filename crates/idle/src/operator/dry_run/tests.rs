@@ -1,7 +1,9 @@
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
-        apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service,
+        apps::v1::Deployment,
+        autoscaling::v2::HorizontalPodAutoscaler,
+        core::v1::{Pod, Service},
         discovery::v1::EndpointSlice,
     },
 };
@@ -165,6 +167,17 @@ async fn a_service_that_falls_asleep_gets_its_slice_and_then_a_proof() {
     let patch = kube::api::Patch::Merge(json!({ "status": status }));
     let parameters = kube::api::PatchParams::default();
     api.patch_status("web", &parameters, &patch).await.unwrap();
+    let pod = json!({
+        "metadata": {"name": "web-1", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web"}]},
+    });
+    cluster.create::<Pod>(pod).await;
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client.clone());
+    let ready = kube::api::Patch::Merge(ready);
+    pods.patch_status("web-1", &parameters, &ready)
+        .await
+        .unwrap();
     cluster.clock.sleep(Duration::from_mins(11)).await;
     let service = cluster.plan("web").await.service.unwrap();
     let (private, slice) = (names::private_service("web"), names::resolver_slice("web"));

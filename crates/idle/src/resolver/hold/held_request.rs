@@ -9,7 +9,10 @@ use super::{
     HeldRequests, HoldTimes, Ticket,
     held_requests::{Placement, PodAssignment},
 };
-use crate::{api::Breakdown, resolver::routes::Route};
+use crate::{
+    api::{Breakdown, NotReadyCause},
+    resolver::routes::Route,
+};
 
 /// A request or connection for a service. Dropping it removes it from the queue.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ pub enum HoldError {
         breakdown: Breakdown,
         /// Why the last wake request failed, if it did.
         wake_error: Option<String>,
+        /// Why no pod is ready, if the operator knows it.
+        not_ready: Option<NotReadyCause>,
     },
     /// The resolver is shutting down.
     #[error("this resolver is shutting down")]
@@ -182,16 +187,18 @@ impl HeldRequest {
 
     /// The error of an exceeded deadline, with where the time went.
     pub fn deadline_exceeded(&self) -> HoldError {
-        let (mut times, mut wake_error) = (self.times, None);
+        let (mut times, mut wake_error, mut not_ready) = (self.times, None, None);
         if matches!(self.state, HoldState::Waiting(_)) {
             let key = &self.route.service.key;
             (times, wake_error) = self.queues.wake_progress(key, times.arrived);
+            not_ready = self.queues.not_ready(key);
         }
         let breakdown = times.breakdown(self.queues.shared.clock.uptime());
         HoldError::DeadlineExceeded {
             service: self.route.service.key.clone(),
             breakdown,
             wake_error,
+            not_ready,
         }
     }
 

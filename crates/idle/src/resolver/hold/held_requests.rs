@@ -19,9 +19,12 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Admission, HoldTimes, Ticket, WaitQueue, WakeRequester, wake::WakeState};
-use crate::resolver::{
-    events::{ResolverMetrics, WakeAttempted},
-    routes::{Route, RouteTable, RouteTableReader, RoutedService},
+use crate::{
+    api::NotReadyCause,
+    resolver::{
+        events::{ResolverMetrics, WakeAttempted},
+        routes::{Route, RouteTable, RouteTableReader, RoutedService},
+    },
 };
 
 /// All held requests and connections. Cheap to clone.
@@ -228,6 +231,15 @@ impl HeldRequests {
         times.scaled = wakes.scaled;
         times.scheduled = wakes.scheduled;
         (times, wakes.failed.clone())
+    }
+
+    /// Why no pod of a service is ready, as far as the operator knows now.
+    pub(super) fn not_ready(&self, service: &Key) -> Option<NotReadyCause> {
+        self.shared
+            .route_table
+            .current()
+            .service(service)?
+            .not_ready
     }
 
     fn apply(&self, table: &RouteTable) {

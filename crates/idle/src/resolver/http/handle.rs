@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    forward, headers,
+    forward, headers, host,
     request_body::{self, BufferedBody, RequestBody},
     response_body::{InFlightGuard, ResponseBody},
     responses,
@@ -73,6 +73,16 @@ pub(super) async fn handle(
     let resolver = &downstream.resolver;
     let labels = RequestLabels::of(&head, resolver.unbounded_metrics);
     let grpc = is_grpc(&head.headers);
+    // Two readers of one request must not disagree about the service that it is for.
+    if let Err(why) = host::check(head.version, &head.uri, &head.headers) {
+        resolver.meter.emit(&RequestRejected {
+            service: None,
+            protocol: Protocol::Http,
+            reason: responses::BAD,
+            why: why.to_owned(),
+        });
+        return Ok(responses::bad_host(why));
+    }
     let route = match downstream.route(&head, &labels) {
         Ok(route) => route,
         Err(unknown) if grpc => return Ok(responses::in_grpc(*unknown)),
@@ -124,7 +134,7 @@ async fn answer(
                 resolver.record_refused(&held, &refused);
                 return responses::refused(&refused);
             }
-            None => return responses::page(&service.key),
+            None => return responses::page(service),
         }
     }
     let body = BufferedBody {

@@ -11,7 +11,10 @@ use percent_encoding::{AsciiSet, CONTROLS};
 use serde_json::{Value, json};
 
 use super::{probe_rules::CannedResponse, response_body::ResponseBody};
-use crate::{api::Breakdown, resolver::hold::HoldError};
+use crate::{
+    api::Breakdown,
+    resolver::{hold::HoldError, routes::RoutedService},
+};
 
 /// The header with the parts of a held request's time.
 pub(super) const COLD_START: HeaderName = HeaderName::from_static("x-neaptide-cold-start");
@@ -96,6 +99,14 @@ pub(super) fn unread() -> Response<ResponseBody> {
     json(StatusCode::BAD_REQUEST, &body)
 }
 
+/// 400: the request does not name its host, or not unambiguously.
+pub(super) fn bad_host(why: &str) -> Response<ResponseBody> {
+    json(
+        StatusCode::BAD_REQUEST,
+        &json!({"error": why, "reason": BAD}),
+    )
+}
+
 /// Converts a response of the resolver into a gRPC status: gRPC clients cannot read JSON.
 pub(super) fn in_grpc(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (head, body) = answer.into_parts();
@@ -132,8 +143,13 @@ pub(super) fn not_carried(what: &str) -> Response<ResponseBody> {
 /// 503 or 504: no pod accepted the request, and nothing was sent.
 pub(super) fn refused(refused: &HoldError) -> Response<ResponseBody> {
     let error = match refused {
-        HoldError::DeadlineExceeded { breakdown, .. } => {
-            format!("{refused}: {}", breakdown.longest_part())
+        HoldError::DeadlineExceeded {
+            breakdown,
+            not_ready,
+            ..
+        } => {
+            let cause = not_ready.map_or(String::new(), |it| format!("; {}", it.for_clients()));
+            format!("{refused}: {}{cause}", breakdown.longest_part())
         }
         _ => refused.to_string(),
     };
@@ -163,6 +179,7 @@ fn error_response(refused: &HoldError, error: &str) -> Response<ResponseBody> {
             service,
             breakdown,
             wake_error,
+            not_ready,
         } => {
             let mut body = json!({
                 "error": error,
@@ -173,6 +190,12 @@ fn error_response(refused: &HoldError, error: &str) -> Response<ResponseBody> {
             if wake_error.is_some() {
                 // The cause may contain accounts and addresses of the cluster, so clients do not get it.
                 body["wakeFailed"] = WAKE_FAILED.into();
+            }
+            if let Some(cause) = not_ready {
+                body["cause"] = json!({
+                    "reason": cause.as_str(),
+                    "message": cause.for_clients(),
+                });
             }
             with_cold_start(json(StatusCode::GATEWAY_TIMEOUT, &body), breakdown)
         }
@@ -197,8 +220,12 @@ pub(super) fn broken(service: &Key) -> Response<ResponseBody> {
 }
 
 /// The waiting page, which reloads by itself.
-pub(super) fn page(service: &Key) -> Response<ResponseBody> {
-    let page = PAGE.replace("{{service}}", service.name());
+pub(super) fn page(service: &RoutedService) -> Response<ResponseBody> {
+    let cause = service.not_ready.map_or(String::new(), |cause| {
+        format!("<p>It does not answer yet: {}.</p>", cause.for_clients())
+    });
+    let page = PAGE.replace("{{service}}", service.key.name());
+    let page = page.replace("{{cause}}", &cause);
     let mut answer = text(StatusCode::SERVICE_UNAVAILABLE, page);
     let headers = answer.headers_mut();
     let kind = HeaderValue::from_static("text/html; charset=utf-8");

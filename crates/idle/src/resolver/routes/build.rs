@@ -20,7 +20,7 @@ use super::{
     protocol::{by_app_protocol, by_port_name},
 };
 use crate::{
-    api::{ElastiService, Mode, Protocol, ResolverPort, names},
+    api::{ElastiService, Mode, NotReady, Protocol, ResolverPort, names},
     resolver::http::ProbeRules,
 };
 
@@ -158,6 +158,15 @@ fn service(
         probes: probes.unwrap_or_else(|| Arc::new(ProbeRules::compile(&spec.probe_response))),
         waiting_page: spec.waiting_page,
         out_of_path: mode == Some(Mode::Serve),
+        not_ready: (object.status.as_ref())
+            .and_then(|status| status.not_ready.as_ref())
+            .filter(|_| {
+                object
+                    .status
+                    .as_ref()
+                    .is_some_and(|it| it.asleep_since.is_none())
+            })
+            .map(NotReady::cause),
         unreconciled: (object.status.as_ref()).is_none_or(|it| it.observed_generation.is_none()),
     }
 }

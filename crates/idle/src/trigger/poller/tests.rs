@@ -197,3 +197,34 @@ async fn an_invalid_trigger_is_unknown() {
     assert_eq!(reasons, ["Idle", "PrometheusUnknown", "NoTriggers"]);
     assert_eq!(prometheus.record.lock().asked.len(), 0);
 }
+
+/// Has no value for either query.
+#[derive(Debug)]
+struct EmptyPrometheus;
+
+impl PrometheusApi for EmptyPrometheus {
+    fn query<'a>(&'a self, _: &'a Query) -> BoxFuture<'a, Result<f64, Problem>> {
+        Box::pin(async { Err(Problem::NoValue) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_uptime_query_without_a_value_is_named() {
+    let poller = Poller::new(
+        Arc::new(EmptyPrometheus),
+        PrometheusDefaults::default(),
+        clock(),
+    );
+    let services = [service("a", "http://prometheus:9090", "sum(requests)")];
+    let verdicts = poller.poll_all(&services, &mut Jitter::new(1)).await;
+    let verdict = verdicts.into_values().next().unwrap();
+    let reason = verdict.reason();
+    assert_eq!(reason.name, "NoValue");
+    assert!(
+        reason
+            .message
+            .contains(r#"min_over_time((max(up{container="prometheus"})"#),
+        "{reason}"
+    );
+    assert!(!reason.message.contains("sum(requests)"), "{reason}");
+}

@@ -1,7 +1,4 @@
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tokio::{
@@ -251,4 +248,44 @@ async fn a_closed_port_is_unreachable() {
     drop(server);
     let answer = Prometheus::new(Clock::system()).query(&query).await;
     assert_eq!(answer.unwrap_err().reason(), "PrometheusUnreachable");
+}
+
+/// Knows one name.
+#[derive(Debug)]
+struct OneName;
+
+impl KnownNames for OneName {
+    fn address(&self, host: &str) -> Option<IpAddr> {
+        let known = host == "prometheus-operated.monitoring.svc.cluster.local";
+        known.then(|| "127.0.0.1".parse().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_only_the_cluster_knows_is_resolved() {
+    let server = Server::playing(succeeds("vector", &json!([sample("2")]))).await;
+    let port = server.address.port();
+    let query = |host: &str| {
+        let metadata = json!({"query": "up", "serverAddress": format!("http://{host}:{port}")});
+        let trigger = Trigger {
+            metadata: Some(metadata),
+            ..Trigger::default()
+        };
+        let defaults = PrometheusDefaults::default();
+        let queries = TriggerQueries::of(&trigger, Duration::from_mins(15), &defaults);
+        queries.unwrap().value
+    };
+    let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+    let prometheus = Prometheus::with_names(clock, Some(Arc::new(OneName)));
+    let value = prometheus
+        .query(&query("prometheus-operated.monitoring.svc.cluster.local"))
+        .await;
+    assert_eq!(value, Ok(2.0));
+    // Any other name is one of the machine.
+    assert_eq!(prometheus.query(&query("localhost")).await, Ok(2.0));
+    let unknown = prometheus.query(&query("nothing.invalid")).await;
+    assert!(
+        matches!(unknown, Err(Problem::Unreachable(_))),
+        "{unknown:?}"
+    );
 }

@@ -10,7 +10,11 @@ use super::{super::listener::respond, *};
 use crate::{controller::ControllerOptions, key::Key};
 
 async fn get(health: &Health, path: &str) -> (u16, String) {
-    let response = respond(health, &Method::GET, path);
+    get_with(health, path, None).await
+}
+
+async fn get_with(health: &Health, path: &str, token: Option<&[u8]>) -> (u16, String) {
+    let response = respond(health, &Method::GET, path, token);
     let status = response.status().as_u16();
     let body = response.into_body().frame().await.unwrap().unwrap();
     let text = body.into_data().unwrap().to_vec();
@@ -27,8 +31,30 @@ async fn probes_are_answered_with_a_status_and_a_reason() {
     assert_eq!(get(&health, "/metrics").await.0, 200);
     let (status, text) = get(&health, "/").await;
     assert!(status == 404 && text.contains("/readyz"), "{status} {text}");
-    let refused = respond(&health, &Method::POST, "/healthz");
+    let refused = respond(&health, &Method::POST, "/healthz", None);
     assert_eq!(refused.status().as_u16(), 405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_debug_state_requires_its_token() {
+    let bench = bench();
+    let (closed, open) = (
+        bench.manager.health(),
+        bench.manager.health().with_debug_token("secret"),
+    );
+    for (health, token, status) in [
+        (&closed, None, 401),
+        (&closed, Some("Bearer "), 401),
+        (&open, None, 401),
+        (&open, Some("Bearer secre"), 401),
+        (&open, Some("Bearer Secret"), 401),
+        (&open, Some("secret"), 401),
+        (&open, Some("Bearer secret"), 200),
+    ] {
+        let token_bytes = token.map(str::as_bytes);
+        let answer = get_with(health, "/debug/state.json", token_bytes).await;
+        assert_eq!(answer.0, status, "{token:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +66,8 @@ async fn the_debug_state_shows_components_watches_queues_and_leadership() {
         .controller::<Key>(ControllerOptions::new("sorter"));
     queue.enqueuer().enqueue(Key::new("shop", "cart"));
     bench.manager.add(obedient("roof", &Arc::default()));
-    let (_, text) = get(&bench.manager.health(), "/debug/state.json").await;
+    let health = bench.manager.health().with_debug_token("secret");
+    let (_, text) = get_with(&health, "/debug/state.json", Some(b"Bearer secret")).await;
     let state: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         state["components"],

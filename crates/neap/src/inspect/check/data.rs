@@ -2,7 +2,10 @@
 
 use std::{fs::File, io, path::Path};
 
-use neap_kit::audit::{AnchorOptions, audit_exists};
+use neap_kit::{
+    audit::{AnchorOptions, audit_exists},
+    clock::Clock,
+};
 use rustix::fs::statvfs;
 
 use crate::{
@@ -11,6 +14,7 @@ use crate::{
         audit::{self, AuditVerification},
         cluster::Cluster,
     },
+    up::clock_problems,
 };
 use neap_kit::area::Finding;
 
@@ -31,6 +35,7 @@ pub(super) async fn check(folder: &Path, cluster: Option<&Cluster>) -> Vec<Findi
     if let Ok(disk) = statvfs(folder) {
         findings.push(space(disk.f_bavail.saturating_mul(disk.f_frsize)));
     }
+    findings.push(clock(folder));
     let options = AnchorOptions::for_data_folder(folder);
     if audit_exists(&options.path) {
         let verified = audit::verify_against_anchor(&options, cluster).await;
@@ -68,6 +73,22 @@ fn in_use(folder: &Path) -> Finding {
         "no neap up uses it"
     };
     Finding::ok("in use", message)
+}
+
+/// Compares the clock of this machine with the folder's certificates and files.
+fn clock(folder: &Path) -> Finding {
+    let problems = clock_problems(folder, Clock::system().now());
+    if problems.is_empty() {
+        return Finding::ok(
+            "clock",
+            "the certificates are valid, and no file is from the future",
+        );
+    }
+    Finding::failed(
+        "clock",
+        problems.join("; "),
+        "set the clock of this machine; if it is right, and was ahead before, remove the folder identity in the data folder to create new credentials",
+    )
 }
 
 fn space(free: u64) -> Finding {
@@ -116,6 +137,16 @@ mod tests {
             levels(&noise).contains(&("audit".into(), Level::Failed)),
             "{noise:?}"
         );
+    }
+
+    #[test]
+    fn a_file_from_the_future_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(clock(folder.path()).level, Level::Ok);
+        let file = File::create(folder.path().join("kubeconfig")).unwrap();
+        let ahead = Clock::system().now() + std::time::Duration::from_hours(2);
+        file.set_modified(ahead.into()).unwrap();
+        assert_eq!(clock(folder.path()).level, Level::Failed);
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub(super) fn lock(folder: &Path) -> io::Result<File> {
 
 /// Removes the private folders of killed servers in `temporary`.
 pub(in crate::up) fn remove_all(temporary: &Path) {
+    remove_each(temporary, remove);
+}
+
+/// A folder that cannot be removed is reported and left; the others are removed all the same.
+fn remove_each(temporary: &Path, remove: impl Fn(&Path) -> io::Result<bool>) {
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries.filter(is_private_folder) {
         let path = entry.path();
@@ -114,6 +119,50 @@ mod tests {
         drop(held);
         remove_all(parent.path());
         assert!(!living.exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_removed_is_left_and_the_others_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let names = ["neap-a", "neap-b", "neap-c"];
+        for name in names {
+            drop(lock(&folder(parent.path(), name)).unwrap());
+        }
+        remove_each(parent.path(), |path| {
+            if path.ends_with("neap-b") {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            remove(path)
+        });
+        let left = names.map(|name| parent.path().join(name).exists());
+        assert_eq!(left, [false, true, false]);
+    }
+
+    #[test]
+    fn a_deep_folder_of_a_killed_server_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let dead = folder(parent.path(), "neap-dead");
+        let mut inner = dead.join("node");
+        let volume = File::open(&inner).unwrap();
+        let mut place = volume.try_clone().unwrap();
+        for _ in 0..14_000 {
+            rustix::fs::mkdirat(&place, "d", rustix::fs::Mode::RWXU).unwrap();
+            let flags = rustix::fs::OFlags::DIRECTORY;
+            place = rustix::fs::openat(&place, "d", flags, rustix::fs::Mode::empty())
+                .unwrap()
+                .into();
+        }
+        inner.push("d");
+        assert!(inner.exists());
+        drop(lock(&dead).unwrap());
+        let path = parent.path().to_owned();
+        let small = std::thread::Builder::new().stack_size(128 * 1024);
+        small
+            .spawn(move || remove_all(&path))
+            .unwrap()
+            .join()
+            .unwrap();
+        assert!(!dead.exists());
     }
 
     #[test]

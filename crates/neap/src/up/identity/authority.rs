@@ -158,6 +158,14 @@ impl CertificateWithKey {
         })
     }
 
+    /// When the certificate begins to be valid.
+    pub(super) fn valid_from(&self) -> Result<Timestamp, Error> {
+        self.read(|certificate| {
+            let seconds = certificate.validity().not_before.timestamp();
+            Timestamp::from_second(seconds).unwrap_or(Timestamp::MIN)
+        })
+    }
+
     /// Whether the certificate covers all of these names and addresses, and its subject differs from its
     /// issuer.
     pub(super) fn covers(&self, names: &[String]) -> Result<bool, Error> {

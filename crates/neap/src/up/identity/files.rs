@@ -72,6 +72,8 @@ impl<'a> IdentityFiles<'a> {
         let mut load_or_issue = |file, subject: &Subject, names: &[String]| {
             if let Some(pair) = self.load(file)?
                 && self.is_fresh(&pair)?
+                // One that was issued under a clock that was ahead is issued again.
+                && pair.valid_from()? <= self.now
                 && pair
                     .covers(names)
                     .map_err(|source| self.damaged(file, source))?

@@ -261,3 +261,20 @@ async fn tokens_differ_between_servers() {
         other.identity(&[]).unwrap().token
     );
 }
+
+#[tokio::test]
+async fn certificates_that_are_not_valid_yet_are_issued_again_and_the_authority_stays() {
+    let server = TestServer::new();
+    let first = server.identity(&["localhost"]).unwrap();
+    let began = *server.clock.0.lock();
+    // The clock is ahead for one start, which renews the serving certificate.
+    server.pass(350);
+    let ahead = server.identity(&["localhost"]).unwrap();
+    assert_ne!(first.serving, ahead.serving);
+    *server.clock.0.lock() = began + DAY;
+    let right = server.identity(&["localhost"]).unwrap();
+    assert_eq!(right.origin, Origin::Renewed);
+    assert_eq!(right.authority, first.authority);
+    assert!(right.serving.valid_from().unwrap() <= began + DAY);
+    assert!(ahead.serving.valid_from().unwrap() > began + DAY);
+}

@@ -71,6 +71,7 @@ impl TestNode {
             environment: BTreeMap::new(),
             namespaces: true,
             own_proc: node::namespace_support::own_proc(neap, folder.path()).is_ok(),
+            restricted: false,
             as_root: node::namespace_support::as_root(neap, folder.path()).is_ok(),
         };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());

@@ -27,6 +27,60 @@ fn grown(server: &Server, before: u64) -> u64 {
     server.resident_bytes().unwrap().saturating_sub(before)
 }
 
+/// A Deployment with many variables, whose patch is merged entry by entry.
+fn with_variables(name: &str, number: usize) -> serde_json::Value {
+    let variables =
+        (0..20_000).map(|at| json!({"name": format!("V{at}"), "value": format!("{number}")}));
+    let variables: Vec<_> = variables.collect();
+    let container = json!({"name": "c", "image": "i", "env": variables});
+    let template =
+        json!({"metadata": {"labels": {"a": name}}, "spec": {"containers": [container]}});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"a": name}}, "template": template},
+    })
+}
+
+#[tokio::test]
+async fn memory_is_given_back_after_a_burst_of_large_patches() {
+    const WRITERS: usize = 8;
+    let (server, client) = start_server(None).await;
+    let before = server.resident_bytes().unwrap();
+    let all = "/apis/apps/v1/namespaces/default/deployments";
+    let writers = (0..WRITERS).map(|writer| {
+        let client = client.clone();
+        async move {
+            let mut connection = client.connect().await.unwrap();
+            let name = format!("d{writer}");
+            let body = with_variables(&name, 0).to_string();
+            let created = connection.send(Method::POST, all, body).await.unwrap();
+            assert_eq!(created.status, 201);
+            for number in 1..6 {
+                let patch = with_variables(&name, number).to_string();
+                let kind = "application/strategic-merge-patch+json";
+                let path = format!("{all}/{name}");
+                let patched = connection
+                    .send_as(Method::PATCH, &path, kind, patch)
+                    .await
+                    .unwrap();
+                assert_eq!(patched.status, 200);
+            }
+        }
+    });
+    futures::future::join_all(writers).await;
+    // The objects, and 32 MiB of history, stay.
+    let bound = 200_000_000;
+    let mut left = grown(&server, before);
+    for attempt in 0..2000 {
+        if left < bound {
+            break;
+        }
+        assert_others_are_served(&client, &format!("afterwards{attempt}")).await;
+        left = grown(&server, before);
+    }
+    assert!(left < bound, "{left} bytes are kept");
+}
+
 #[tokio::test]
 async fn slow_and_half_open_clients_use_little_memory_and_block_no_others() {
     let (server, client) = start_server(None).await;

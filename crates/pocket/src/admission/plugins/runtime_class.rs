@@ -1,5 +1,7 @@
 //! RuntimeClass: the overhead of a pod's runtime, and the nodes that offer it.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 /// Gives a new pod the overhead, node selector and tolerations of its runtime class, or says why
@@ -74,14 +76,15 @@ fn schedule(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
             }
         }
     }
+    let field = &mut pod["spec"]["tolerations"];
+    let held = field.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut seen: HashSet<&Value> = held.iter().collect();
     let more = scheduling["tolerations"].as_array().into_iter().flatten();
-    for toleration in more {
-        let field = &mut pod["spec"]["tolerations"];
-        match field.as_array_mut() {
-            Some(list) if list.contains(toleration) => {}
-            Some(list) => list.push(toleration.clone()),
-            None => *field = Value::Array(vec![toleration.clone()]),
-        }
+    let more: Vec<Value> = more.filter(|one| seen.insert(one)).cloned().collect();
+    match field.as_array_mut() {
+        _ if more.is_empty() => {}
+        Some(list) => list.extend(more),
+        None => *field = Value::Array(more),
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The rules of a webhook: which requests it is called for.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::super::{fields::list, path::Path};
@@ -54,6 +56,7 @@ fn validate_resources(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
         .iter()
         .filter_map(Value::as_str)
         .collect();
+    let known: HashSet<&str> = resources.iter().copied().collect();
     if resources.is_empty() {
         return problems.required(path, "");
     }
@@ -69,11 +72,11 @@ fn validate_resources(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
         let Some((name, sub)) = resource.split_once('/') else {
             continue;
         };
-        if sub != "*" && resources.contains(&format!("{name}/*").as_str()) {
+        if sub != "*" && known.contains(format!("{name}/*").as_str()) {
             let detail = format!("if '{name}/*' is present, must not specify {resource}");
             problems.invalid(path.index(i), *resource, detail);
         }
-        if name != "*" && resources.contains(&format!("*/{sub}").as_str()) {
+        if name != "*" && known.contains(format!("*/{sub}").as_str()) {
             let detail = format!("if '*/{sub}' is present, must not specify {resource}");
             problems.invalid(path.index(i), *resource, detail);
         }

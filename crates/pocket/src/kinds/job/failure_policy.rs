@@ -1,5 +1,7 @@
 //! Validation of `podFailurePolicy` and `successPolicy`.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::super::{
@@ -63,15 +65,26 @@ fn validate_failure(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let policy = path.field("podFailurePolicy");
     let path = policy.field("rules");
     let rules = list(&spec["podFailurePolicy"], "rules");
+    let pod = &spec["template"]["spec"];
+    let containers = ["containers", "initContainers"].into_iter();
+    let containers: HashSet<&str> = containers
+        .flat_map(|field| list(pod, field))
+        .map(|container| text(container, "name"))
+        .collect();
     if rules.len() > MAX_RULES {
         problems.too_many(path, rules.len(), MAX_RULES);
     }
     for (i, rule) in rules.iter().enumerate() {
-        validate_rule(rule, spec, &path.index(i), problems);
+        validate_rule(rule, (spec, &containers), &path.index(i), problems);
     }
 }
 
-fn validate_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn validate_rule(
+    rule: &Value,
+    (spec, containers): (&Value, &HashSet<&str>),
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     if text(rule, "action") == "FailIndex" && !is_set(spec, "backoffLimitPerIndex") {
         let detail = "requires the backoffLimitPerIndex to be set";
         problems.invalid(path.field("action"), "FailIndex", detail);
@@ -89,7 +102,7 @@ fn validate_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pro
         (true, false) => {
             validate_codes(
                 &rule["onExitCodes"],
-                spec,
+                containers,
                 &path.field("onExitCodes"),
                 problems,
             );
@@ -110,7 +123,12 @@ fn validate_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pro
     }
 }
 
-fn validate_codes(on: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn validate_codes(
+    on: &Value,
+    containers: &HashSet<&str>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let values = list(on, "values");
     let values_path = path.field("values");
     if values.len() > MAX_EXIT_CODES {
@@ -129,19 +147,11 @@ fn validate_codes(on: &Value, spec: &Value, path: &Path<'_>, problems: &mut Prob
         before = Some(value);
     }
     if let Some(name) = on["containerName"].as_str()
-        && !has_container(&spec["template"]["spec"], name)
+        && !containers.contains(name)
     {
         let detail = "must be one of the container or initContainer names in the pod template";
         problems.invalid(path.field("containerName"), name, detail);
     }
-}
-
-fn has_container(pod: &Value, name: &str) -> bool {
-    let all = list(pod, "containers")
-        .iter()
-        .chain(list(pod, "initContainers"));
-    all.into_iter()
-        .any(|container| text(container, "name") == name)
 }
 
 fn validate_success_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {

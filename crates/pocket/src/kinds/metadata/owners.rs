@@ -1,5 +1,7 @@
 //! Validation of owner references.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::{
@@ -14,14 +16,17 @@ pub fn dedup_owners(object: &mut Value) -> Option<String> {
     let owners = object
         .pointer_mut("/metadata/ownerReferences")?
         .as_array_mut()?;
-    let mut seen: Vec<Value> = Vec::new();
+    let mut seen: HashSet<&Value> = HashSet::with_capacity(owners.len());
+    let first: Vec<bool> = owners.iter().map(|owner| seen.insert(owner)).collect();
+    if seen.len() == owners.len() {
+        return None;
+    }
     let mut twice: Vec<String> = Vec::new();
+    let mut first = first.into_iter();
     owners.retain(|owner| {
-        let again = seen.contains(owner);
+        let again = !first.next().unwrap_or(true);
         if again {
             twice.push(text(owner, "uid").to_owned());
-        } else {
-            seen.push(owner.clone());
         }
         !again
     });
@@ -42,7 +47,9 @@ pub(super) fn check(owners: &[Value], problems: &mut Problems) {
         if !flag(owner, "controller") {
             continue;
         }
-        if let Some(first) = controller {
+        if let Some(first) = controller
+            && !problems.is_full()
+        {
             let detail = format!(
                 "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
                 named(first),

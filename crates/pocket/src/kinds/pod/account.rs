@@ -1,5 +1,7 @@
 //! The service account of a new pod: it must exist, and the pod gets its token and pull secrets.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::token_volume;
@@ -115,10 +117,11 @@ fn secrets(container: &Value) -> impl Iterator<Item = (String, &str)> {
 
 /// Refuses secrets that the account does not list.
 fn check_secrets(spec: &Value, account: &Value, name: &str) -> Result<(), String> {
-    let named = |key: &str, secret: &str| {
-        let mut listed = list(account, key).iter();
-        listed.any(|listed| text(listed, "name") == secret)
+    let listed = |key: &str| -> HashSet<&str> {
+        let listed = list(account, key).iter();
+        listed.map(|listed| text(listed, "name")).collect()
     };
+    let (secrets_of_account, pull_secrets) = (listed("secrets"), listed("imagePullSecrets"));
     let refused = |place: String, secret: &str| {
         Err(format!(
             "{place} secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
@@ -126,13 +129,13 @@ fn check_secrets(spec: &Value, account: &Value, name: &str) -> Result<(), String
     };
     for volume in list(spec, "volumes") {
         let secret = text(&volume["secret"], "secretName");
-        if is_set(volume, "secret") && !named("secrets", secret) {
+        if is_set(volume, "secret") && !secrets_of_account.contains(secret) {
             return refused("volume with".into(), secret);
         }
     }
     for (word, container) in containers(spec) {
         for (place, secret) in secrets(container) {
-            if !named("secrets", secret) {
+            if !secrets_of_account.contains(secret) {
                 let container = text(container, "name");
                 return refused(
                     format!("{word} {container} with {place} referencing"),
@@ -143,7 +146,7 @@ fn check_secrets(spec: &Value, account: &Value, name: &str) -> Result<(), String
     }
     for (index, pull) in list(spec, "imagePullSecrets").iter().enumerate() {
         let secret = text(pull, "name");
-        if !named("imagePullSecrets", secret) {
+        if !pull_secrets.contains(secret) {
             return Err(format!(
                 "imagePullSecrets[{index}].name=\"{secret}\" is not allowed because service account {name} does not reference that imagePullSecret"
             ));

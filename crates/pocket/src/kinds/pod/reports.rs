@@ -1,6 +1,6 @@
 //! Validation of container and claim statuses in the status of a pod.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -32,22 +32,25 @@ pub(super) fn check(status: &Value, spec: &Value, problems: &mut Problems) {
         }
     }
     for (field, containers) in REPORTS {
+        // Of several containers of one name, the first counts.
+        let known = list(spec, containers).iter().rev();
+        let known: HashMap<&Value, &Value> = known.map(|known| (&known["name"], known)).collect();
         let all = path.field(field);
         for (index, report) in list(status, field).iter().enumerate() {
-            let known = list(spec, containers).iter();
-            let mut known = known.filter(|known| known["name"] == report["name"]);
-            check_devices(report, known.next(), &all.index(index), problems);
+            let known = known.get(&report["name"]).copied();
+            check_devices(report, known, &all.index(index), problems);
         }
     }
 }
 
 fn check_claims(status: &Value, spec: &Value, problems: &mut Problems) {
     let path = Path::At("status.resourceClaimStatuses");
+    let known = list(spec, "resourceClaims").iter();
+    let known: HashSet<&str> = known.map(|known| text(known, "name")).collect();
     let mut seen = HashSet::new();
     for (index, claim) in list(status, "resourceClaimStatuses").iter().enumerate() {
         let (path, name) = (path.index(index), text(claim, "name"));
-        let mut known = list(spec, "resourceClaims").iter();
-        if !known.any(|known| text(known, "name") == name) {
+        if !known.contains(name) {
             let detail = "must match the name of an entry in `spec.resourceClaims`";
             problems.invalid(path.field("name"), name, detail);
         }
@@ -95,21 +98,32 @@ fn check_devices(
         }
         return;
     }
+    let claims = container.map_or(&[][..], |container| list(&container["resources"], "claims"));
+    let claims: HashSet<String> = claims.iter().map(claimed).collect();
     for (index, device) in devices.iter().enumerate() {
         let path = all.index(index);
         if let Some(container) = container {
-            check_name(
-                text(device, "name"),
-                container,
-                &path.field("name"),
-                problems,
-            );
+            let (name, place) = (text(device, "name"), path.field("name"));
+            check_name(name, (container, &claims), &place, problems);
         }
         check_health(device, &path.field("resources"), problems);
     }
 }
 
-fn check_name(name: &str, container: &Value, path: &Path<'_>, problems: &mut Problems) {
+/// A claim of a container as statuses name it.
+fn claimed(claim: &Value) -> String {
+    match text(claim, "request") {
+        "" => text(claim, "name").to_owned(),
+        request => format!("{}/{request}", text(claim, "name")),
+    }
+}
+
+fn check_name(
+    name: &str,
+    (container, claims): (&Value, &HashSet<String>),
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let resources = &container["resources"];
     let Some(claimed) = name.strip_prefix("claim:") else {
         if !is_set(&resources["requests"], name) {
@@ -118,12 +132,7 @@ fn check_name(name: &str, container: &Value, path: &Path<'_>, problems: &mut Pro
         }
         return;
     };
-    let mut claims = list(resources, "claims").iter();
-    let is_it = |claim: &Value| match text(claim, "request") {
-        "" => text(claim, "name") == claimed,
-        request => format!("{}/{request}", text(claim, "name")) == claimed,
-    };
-    if !claims.any(is_it) {
+    if !claims.contains(claimed) {
         let detail = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
         problems.invalid(path, name, detail);
     }

@@ -1,6 +1,6 @@
 //! The status of a pod: addresses under two names, and immutable parts.
 
-use std::net::IpAddr;
+use std::{collections::HashMap, net::IpAddr};
 
 use serde_json::{Value, json};
 
@@ -70,11 +70,10 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
 /// Validates the claim that a pod's extended resources came from, and the requests it maps to.
 fn check_extended(claimed: &Value, spec: &Value, problems: &mut Problems) {
     let path = Path::At("status.extendedResourceClaimStatus");
-    let containers = || {
-        ["initContainers", "containers"]
-            .into_iter()
-            .flat_map(|f| list(spec, f))
-    };
+    // Of several containers of one name, the first counts.
+    let fields = ["containers", "initContainers"].into_iter();
+    let known = fields.flat_map(|field| list(spec, field).iter().rev());
+    let known: HashMap<&str, &Value> = known.map(|known| (text(known, "name"), known)).collect();
     let mappings = list(claimed, "requestMappings");
     let all = path.field("requestMappings");
     if mappings.is_empty() {
@@ -86,7 +85,7 @@ fn check_extended(claimed: &Value, spec: &Value, problems: &mut Problems) {
             text(mapping, "containerName"),
             text(mapping, "resourceName"),
         );
-        match containers().find(|known| text(known, "name") == container) {
+        match known.get(container) {
             None => {
                 let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
                 problems.invalid(place.field("containerName"), container, detail);

@@ -1,5 +1,7 @@
 //! The two subresources that change the spec of a running pod.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -15,13 +17,13 @@ pub fn validate_ephemeral_containers(new: &Value, old: &Value, problems: &mut Pr
     const FIELD: &str = "ephemeralContainers";
     const PATH: &str = "spec.ephemeralContainers";
     let (new, old) = (&new["spec"], &old["spec"]);
+    // Of several containers of one name, the first counts.
+    let now = list(new, FIELD).iter().rev();
+    let now: HashMap<&str, &Value> = now.map(|now| (text(now, "name"), now)).collect();
     for before in list(old, FIELD) {
         let name = text(before, "name");
-        let now = list(new, FIELD)
-            .iter()
-            .find(|now| text(now, "name") == name);
-        let what = match now {
-            Some(now) if now == before => continue,
+        let what = match now.get(name) {
+            Some(&now) if now == before => continue,
             Some(_) => "changed",
             None => "removed",
         };

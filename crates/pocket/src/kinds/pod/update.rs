@@ -4,7 +4,10 @@
 
 mod gated;
 
-use std::ops::ControlFlow;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+};
 
 use serde_json::Value;
 
@@ -132,7 +135,7 @@ fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
         take(&mut toleration, "tolerationSeconds");
         toleration
     };
-    let now: Vec<Value> = list(new, "tolerations").iter().map(lasting).collect();
+    let now: HashSet<Value> = list(new, "tolerations").iter().map(lasting).collect();
     let kept = |toleration: &Value| now.contains(&lasting(toleration));
     if list(old, "tolerations").iter().all(kept) {
         validate_tolerations(new, &Path::At("spec"), problems);
@@ -143,12 +146,13 @@ fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
 }
 
 fn check_gates(new: &Value, old: &Value, problems: &mut Problems) {
-    let before = list(old, "schedulingGates");
+    let before: HashSet<&Value> = list(old, "schedulingGates").iter().collect();
     let path = Path::At("spec.schedulingGates");
     let now = list(new, "schedulingGates");
+    // Of duplicate gates, the last is reported.
+    let last: HashMap<&Value, usize> = now.iter().zip(0..).collect();
     for (index, gate) in now.iter().enumerate() {
-        // Of duplicate gates, the last is reported.
-        if !before.contains(gate) && !now[index + 1..].contains(gate) {
+        if !before.contains(gate) && last[gate] == index {
             let name = text(gate, "name");
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{name}'");

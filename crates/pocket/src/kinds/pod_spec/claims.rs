@@ -58,17 +58,23 @@ fn check_source(claim: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
+/// The names of the claims of a pod.
+pub(super) type ClaimNames<'a> = BTreeSet<&'a str>;
+
+pub(super) fn names(spec: &Value) -> ClaimNames<'_> {
+    let claims = list(spec, "resourceClaims").iter();
+    let names = claims.map(|claim| text(claim, "name"));
+    names.filter(|name| !name.is_empty()).collect()
+}
+
 /// Validates `claims` of a container's resources: the pod must have the claims they name.
 pub(super) fn check_uses(
     resources: &Value,
-    spec: &Value,
+    known: &ClaimNames<'_>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
     let all = path.field("claims");
-    let known = list(spec, "resourceClaims").iter();
-    let known = known.map(|claim| text(claim, "name"));
-    let known: BTreeSet<&str> = known.filter(|name| !name.is_empty()).collect();
     let mut seen = HashSet::new();
     for (index, claim) in list(resources, "claims").iter().enumerate() {
         let (path, name) = (all.index(index), text(claim, "name"));
@@ -87,7 +93,7 @@ pub(super) fn check_uses(
             problems.duplicate(path, name);
         }
         seen.insert(asked);
-        if !known.contains(&name) {
+        if !known.contains(name) && !problems.is_full() {
             let names: Vec<&str> = known.iter().copied().collect();
             let which = match names.as_slice() {
                 [] => " which is empty".to_owned(),

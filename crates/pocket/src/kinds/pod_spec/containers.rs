@@ -4,7 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{claims, env, mounts, ports, probes, restarts, security, volumes::ValidVolumes};
+use super::{
+    claims::{self, ClaimNames},
+    env, mounts, ports, probes, restarts, security,
+    volumes::ValidVolumes,
+};
 use crate::{
     kinds::{
         field_rules::one_of,
@@ -23,12 +27,18 @@ pub(super) fn check(
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
+    let claims = claims::names(spec);
+    let lasting = ["containers", "initContainers"].into_iter();
+    let lasting: HashSet<&str> = lasting
+        .flat_map(|field| list(spec, field))
+        .map(|container| text(container, "name"))
+        .collect();
     let mut names = HashSet::new();
     for field in ["containers", "initContainers", "ephemeralContainers"] {
         let path = path.field(field);
         for (index, container) in list(spec, field).iter().enumerate() {
             let path = path.index(index);
-            check_one(container, (spec, volumes), &path, problems);
+            check_one(container, (spec, volumes, &claims), &path, problems);
             let name = text(container, "name");
             let ephemeral = field == "ephemeralContainers";
             if ephemeral {
@@ -38,7 +48,7 @@ pub(super) fn check(
                 problems.duplicate(path.field("name"), name);
             }
             if ephemeral {
-                check_target(container, spec, &path, problems);
+                check_target(container, &lasting, &path, problems);
                 check_ephemeral(container, &path, problems);
                 continue;
             }
@@ -55,7 +65,7 @@ pub(super) fn check(
 
 fn check_one(
     container: &Value,
-    (spec, volumes): (&Value, &ValidVolumes<'_>),
+    (spec, volumes, claims): (&Value, &ValidVolumes<'_>, &ClaimNames<'_>),
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
@@ -78,18 +88,20 @@ fn check_one(
     one_of(&policies, container, path, "imagePullPolicy", problems);
     let resources = path.field("resources");
     check_requirements(&container["resources"], &resources, problems);
-    claims::check_uses(&container["resources"], spec, &resources, problems);
+    claims::check_uses(&container["resources"], claims, &resources, problems);
     restarts::check_resize(container, spec, &path.field("resizePolicy"), problems);
     security::check_container(container, spec, path, problems);
 }
 
 /// The target of an ephemeral container must be a container of the pod that keeps running.
-fn check_target(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_target(
+    container: &Value,
+    lasting: &HashSet<&str>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let target = text(container, "targetContainerName");
-    let mut lasting = ["containers", "initContainers"]
-        .into_iter()
-        .flat_map(|field| list(spec, field));
-    if !target.is_empty() && !lasting.any(|other| text(other, "name") == target) {
+    if !target.is_empty() && !lasting.contains(target) {
         problems.push(FieldError {
             kind: FieldErrorKind::NotFound,
             path: path.field("targetContainerName").to_string(),

@@ -1,5 +1,7 @@
 //! Pod-level resources, and their relation to those of the containers.
 
+use std::collections::{BTreeMap, HashMap};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,25 +16,37 @@ use crate::{
 
 const HUGE: &str = "hugepages-";
 
-/// The total of a resource that all containers of a pod need at the same time; `None` if none of
-/// them sets it. Init containers run one after the other, except for sidecars.
-pub(super) fn total(spec: &Value, side: &str, name: &str) -> Option<Quantity> {
-    let asked = |container: &Value| quantity(&container["resources"][side][name]);
-    let add = |sum: Option<Quantity>, more: Option<Quantity>| match (sum, more) {
-        (Some(sum), Some(more)) => Some(sum.plus(more)),
-        (sum, more) => sum.or(more),
-    };
-    let mut stay = None;
-    let mut peak = None;
-    for container in list(spec, "initContainers") {
-        let with = add(stay, asked(container));
-        peak = peak.max(with);
-        if text(container, "restartPolicy") == "Always" {
-            stay = with;
+/// The totals of the resources that all containers of a pod need at the same time, without those
+/// that no container sets. Init containers run one after the other, except for sidecars.
+pub(super) fn totals<'a>(spec: &'a Value, side: &str) -> HashMap<&'a str, Quantity> {
+    /// What the sidecars so far need, and the most that was needed at any time.
+    #[derive(Default)]
+    struct Need {
+        stay: Option<Quantity>,
+        peak: Option<Quantity>,
+    }
+    let plus = |sum: Option<Quantity>, more: Quantity| sum.map_or(more, |sum| sum.plus(more));
+    let mut needs: HashMap<&str, Need> = HashMap::new();
+    for (field, stays) in [("initContainers", false), ("containers", true)] {
+        for container in list(spec, field) {
+            let stays = stays || text(container, "restartPolicy") == "Always";
+            for (name, amount) in entries(&container["resources"], side) {
+                let Some(amount) = quantity(amount) else {
+                    continue;
+                };
+                let need = needs.entry(name).or_default();
+                let with = Some(plus(need.stay, amount));
+                need.peak = need.peak.max(with);
+                if stays {
+                    need.stay = with;
+                }
+            }
         }
     }
-    let rest = list(spec, "containers").iter().map(asked).fold(stay, add);
-    peak.max(rest)
+    let peaks = needs.into_iter();
+    peaks
+        .filter_map(|(name, need)| Some((name, need.peak.max(need.stay)?)))
+        .collect()
 }
 
 /// Fills the pod-level requests that follow from the pod-level limits.
@@ -41,26 +55,20 @@ pub(in crate::kinds) fn default_totals(spec: &mut Value) {
     if !given(spec, "limits") && !given(spec, "requests") {
         return;
     }
-    for name in huge_pages(spec) {
-        let limit = total(spec, "limits", &name);
-        put(
-            spec,
-            "limits",
-            &name,
-            limit.map(|limit| json!(limit.to_string())),
-        );
+    let huge = totals(spec, "limits").into_iter();
+    let huge = huge.filter(|(name, _)| name.starts_with(HUGE));
+    let huge: BTreeMap<String, Quantity> = huge.map(|(name, sum)| (name.to_owned(), sum)).collect();
+    for (name, limit) in huge {
+        put(spec, "limits", &name, Some(json!(limit.to_string())));
     }
     if !given(spec, "limits") {
         return;
     }
-    for name in ["cpu", "memory"] {
-        let request = total(spec, "requests", name);
-        put(
-            spec,
-            "requests",
-            name,
-            request.map(|request| json!(request.to_string())),
-        );
+    let requests = totals(spec, "requests");
+    let requests = ["cpu", "memory"].map(|name| (name, requests.get(name).copied()));
+    for (name, request) in requests {
+        let request = request.map(|request| json!(request.to_string()));
+        put(spec, "requests", name, request);
     }
     let limits: Vec<(String, Value)> = entries(&spec["resources"], "limits")
         .map(|(name, limit)| (name.clone(), limit.clone()))
@@ -70,17 +78,6 @@ pub(in crate::kinds) fn default_totals(spec: &mut Value) {
             put(spec, "requests", &name, Some(limit));
         }
     }
-}
-
-/// The huge page sizes that containers have limits for.
-fn huge_pages(spec: &Value) -> Vec<String> {
-    let containers = ["initContainers", "containers"].into_iter();
-    containers
-        .flat_map(|field| list(spec, field))
-        .flat_map(|container| entries(&container["resources"], "limits"))
-        .map(|(name, _)| name.clone())
-        .filter(|name| name.starts_with(HUGE))
-        .collect()
 }
 
 fn put(spec: &mut Value, side: &str, name: &str, amount: Option<Value>) {
@@ -97,8 +94,9 @@ fn put(spec: &mut Value, side: &str, name: &str, amount: Option<Value>) {
 /// resources.
 pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let requests = path.field("requests");
+    let sums = totals(spec, "requests");
     for (name, request) in entries(&spec["resources"], "requests") {
-        if let (Some(given), Some(sum)) = (quantity(request), total(spec, "requests", name))
+        if let (Some(given), Some(&sum)) = (quantity(request), sums.get(name.as_str()))
             && sum > given
         {
             let detail =

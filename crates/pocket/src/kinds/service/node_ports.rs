@@ -1,6 +1,9 @@
 //! Allocation of node ports, which Services have on every node.
 
-use std::{cell::OnceCell, collections::HashSet};
+use std::{
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
+};
 
 use serde_json::Value;
 
@@ -25,7 +28,8 @@ pub(super) fn allocate(
     neighbours: &OtherServices<'_>,
     problems: &mut Problems,
 ) -> Result<(), ApiError> {
-    let mut pool = NodePortPool::new(neighbours, of(spec).filter(|&port| port != 0).collect());
+    let asked = of(spec).filter(|&port| port != 0);
+    let mut pool = NodePortPool::new(neighbours, asked.collect());
     if is_on_nodes(spec) {
         match old {
             None => give_all(spec, &mut pool, problems)?,
@@ -51,24 +55,24 @@ fn give_all(
         .iter()
         .map(|port| (number(port, "port"), number(port, "nodePort")))
         .collect();
-    let mut given: Vec<(i64, i64)> = Vec::new();
+    // The first node port that is requested for each number.
+    let named = asked.iter().rev().filter(|(_, node)| *node != 0);
+    let named: HashMap<i64, i64> = named.copied().collect();
+    let mut given: HashMap<i64, i64> = HashMap::new();
     for (index, port) in each_mut(spec, "ports").enumerate() {
         let (service, node) = asked[index];
         if node == 0 && !draws {
             continue;
         }
-        let shared = given.iter().find(|(other, _)| *other == service);
+        let shared = given.get(&service).copied();
         let wanted = match shared {
-            Some(&(_, shared)) if node == 0 || node == shared => {
+            Some(shared) if node == 0 || node == shared => {
                 set(port, "nodePort", shared);
                 continue;
             }
             Some(_) => node,
             // A later port of the same number may request one.
-            None => {
-                let named = |(other, node): &&(i64, i64)| *other == service && *node != 0;
-                asked.iter().find(named).map_or(0, |(_, node)| *node)
-            }
+            None => named.get(&service).copied().unwrap_or_default(),
         };
         let node = pool.hand_out(index, wanted, problems)?;
         if !problems.is_empty() {
@@ -76,7 +80,7 @@ fn give_all(
         }
         if shared.is_none() {
             set(port, "nodePort", node);
-            given.push((service, node));
+            given.insert(service, node);
         }
     }
     Ok(())
@@ -90,8 +94,8 @@ fn give_more(
     problems: &mut Problems,
 ) -> Result<(), ApiError> {
     let draws = has_node_ports(spec);
-    let held: Vec<i64> = of(old).collect();
-    let mut seen: Vec<(String, i64)> = Vec::new();
+    let held: HashSet<i64> = of(old).collect();
+    let mut seen: HashSet<(String, i64)> = HashSet::new();
     for (index, port) in each_mut(spec, "ports").enumerate() {
         let asked = number(port, "nodePort");
         if asked == 0 && !draws {
@@ -112,7 +116,7 @@ fn give_more(
                 "duplicate nodePort: {{{protocol} {node}}}"
             )));
         }
-        seen.push(mine);
+        seen.insert(mine);
     }
     Ok(())
 }
@@ -139,17 +143,23 @@ struct NodePortPool<'a> {
     neighbours: &'a OtherServices<'a>,
     taken: OnceCell<HashSet<i64>>,
     /// Explicitly requested, so not drawn for another port.
-    asked: Vec<i64>,
-    given: Vec<i64>,
+    asked: HashSet<i64>,
+    given: HashSet<i64>,
+    /// Steps of the search for a free port that found none: they need not be repeated.
+    searched: i64,
+    /// The highest port that a dry run has drawn.
+    highest: i64,
 }
 
 impl<'a> NodePortPool<'a> {
-    fn new(neighbours: &'a OtherServices<'a>, asked: Vec<i64>) -> Self {
+    fn new(neighbours: &'a OtherServices<'a>, asked: HashSet<i64>) -> Self {
         Self {
             neighbours,
             taken: OnceCell::new(),
             asked,
-            given: Vec::new(),
+            given: HashSet::new(),
+            searched: 0,
+            highest: 0,
         }
     }
 
@@ -184,7 +194,8 @@ impl<'a> NodePortPool<'a> {
         if self.given.contains(&port) || self.taken().contains(&port) {
             return Err("provided port is already allocated".to_owned());
         }
-        self.given.push(port);
+        self.given.insert(port);
+        self.highest = self.highest.max(port);
         Ok(port)
     }
 
@@ -197,12 +208,9 @@ impl<'a> NodePortPool<'a> {
             i64::from(settings.node_ports.1),
         );
         if self.neighbours.cluster.is_dry_run() {
-            let port = self
-                .given
-                .iter()
-                .fold(last + 1, |most, &port| most.max(port))
-                + 1;
-            self.given.push(port);
+            let port = self.highest.max(last + 1) + 1;
+            self.highest = port;
+            self.given.insert(port);
             return Ok(port);
         }
         let band = ((last - first + 1) / 32).clamp(16, 128);
@@ -210,15 +218,20 @@ impl<'a> NodePortPool<'a> {
         let start = (self.neighbours.start as i64).checked_rem(high);
         let start = start.unwrap_or_default();
         let low = first..=last.min(first + band - 1);
-        let mut ports = (0..high)
+        let ports = (0..high)
             .map(|step| first + band + (start + step) % high)
             .chain(low);
-        let free = |port: &i64| {
-            let own = self.given.contains(port) || self.asked.contains(port);
-            !own && !self.taken().contains(port)
+        let free = |port: i64| {
+            let own = self.given.contains(&port) || self.asked.contains(&port);
+            !own && !self.taken().contains(&port)
         };
-        let free = ports.find(free).ok_or_else(|| "range is full".to_owned())?;
-        self.given.push(free);
+        // Ports that are not free stay so during this write.
+        let passed = usize::try_from(self.searched).unwrap_or_default();
+        let mut ports = (0..).zip(ports).skip(passed);
+        let found = ports.find(|(_, port)| free(*port));
+        let (step, free) = found.ok_or_else(|| "range is full".to_owned())?;
+        self.searched = step + 1;
+        self.given.insert(free);
         Ok(free)
     }
 

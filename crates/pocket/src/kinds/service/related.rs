@@ -1,7 +1,7 @@
 //! Validation of the addresses and families of a Service together. It runs before addresses are
 //! allocated, and again for the whole Service.
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 use serde_json::Value;
 
@@ -58,12 +58,13 @@ fn check_primary(spec: &Value, problems: &mut Problems) {
 
 fn check_families(spec: &Value, problems: &mut Problems) {
     let families = list(spec, "ipFamilies");
+    let mut seen = HashSet::new();
     for (index, family) in families.iter().enumerate() {
         if family != "IPv4" && family != "IPv6" {
             let path = FAMILIES.index(index);
             problems.not_supported(path, family.clone(), &["IPv4", "IPv6"]);
         }
-        if families[..index].contains(family) {
+        if !seen.insert(family) {
             problems.duplicate(FAMILIES.index(index), family.clone());
         }
     }

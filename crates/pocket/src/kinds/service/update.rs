@@ -1,5 +1,7 @@
 //! Updates of a Service: the fields they keep, and the immutable ones.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::{
@@ -38,18 +40,20 @@ fn keep(new: &mut Value, old: &Value, field: &str) {
 
 /// Keeps the node port of each port, identified by its name.
 fn keep_node_ports(new: &mut Value, old: &Value) {
-    let mut used: Vec<i64> = node_ports::of(new).collect();
-    used.retain(|node| node_ports::of(old).any(|held| held == *node));
+    let held: HashSet<i64> = node_ports::of(old).collect();
+    let mut used: HashSet<i64> = node_ports::of(new).collect();
+    used.retain(|node| held.contains(node));
+    // Of several ports of one name, the last counts.
+    let before = list(old, "ports").iter();
+    let before: HashMap<&str, &Value> = before.map(|port| (text(port, "name"), port)).collect();
     for port in each_mut(new, "ports") {
         if number(port, "nodePort") != 0 {
             continue;
         }
-        let mut before = list(old, "ports").iter().rev();
-        let same = before.find(|before| text(before, "name") == text(port, "name"));
+        let same = before.get(text(port, "name"));
         let node = same.map_or(0, |before| number(before, "nodePort"));
-        if node != 0 && !used.contains(&node) {
+        if node != 0 && used.insert(node) {
             set(port, "nodePort", node);
-            used.push(node);
         }
     }
 }
@@ -121,8 +125,9 @@ pub(super) fn drop_with_type(new: &mut Value, old: &Value) {
 
 /// Whether the client requests no new node port.
 fn same_node_ports(new: &Value, old: &Value) -> bool {
+    let held: HashSet<i64> = node_ports::of(old).collect();
     let mut asked = node_ports::of(new).filter(|&node| node != 0);
-    asked.all(|node| node_ports::of(old).any(|held| held == node))
+    asked.all(|node| held.contains(&node))
 }
 
 /// Validates a change.

@@ -1,5 +1,7 @@
 //! Warnings about containers: duplicate variables, fractional bytes, profiles in annotations.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::deaf;
@@ -55,11 +57,10 @@ pub(super) fn warn_amounts(amounts: &Value, path: &str, warnings: &mut Vec<Strin
 /// Warns of a duplicate variable, unless the later one refers to the earlier.
 fn warn_duplicates(container: &Value, path: &str, warnings: &mut Vec<String>) {
     let variables = list(container, "env");
+    let mut seen = HashSet::with_capacity(variables.len());
     for (index, variable) in variables.iter().enumerate() {
         let name = text(variable, "name");
-        let known = variables[..index]
-            .iter()
-            .any(|before| text(before, "name") == name);
+        let known = !seen.insert(name);
         if known && !text(variable, "value").contains(&format!("$({name})")) {
             warnings.push(format!(
                 "{path}.env[{index}]: hides previous definition of \"{name}\", which may be dropped when using apply"

@@ -1,10 +1,18 @@
 //! Warnings about conflicting container ports.
 
+use std::collections::{HashMap, hash_map::Entry};
+
 use serde_json::Value;
 
 use crate::kinds::fields::{list, number, text};
 
+/// Conflicts that are reported, at most: a response has room for a hundred warnings.
+const MAX_CLASHES: usize = 200;
+/// Ports of one number and protocol that later ones are compared with, at most.
+const MAX_COMPARED: usize = 200;
+
 /// A port and its field path.
+#[derive(Clone)]
 struct Port<'a> {
     place: String,
     container: usize,
@@ -12,8 +20,11 @@ struct Port<'a> {
 }
 
 pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
-    let mut known: Vec<Port<'_>> = Vec::new();
+    // By number and protocol, and the first port of each name.
+    let mut known: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
+    let mut named: HashMap<&str, Port<'_>> = HashMap::new();
     let mut names = Vec::new();
+    let mut clashes = 0;
     for field in ["initContainers", "containers"] {
         for (index, container) in list(spec, field).iter().enumerate() {
             for (at, held) in list(container, "ports").iter().enumerate() {
@@ -23,11 +34,24 @@ pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
                     held,
                 };
                 warn_address(&port, warnings);
-                for before in &known {
-                    warnings.extend(clash(before, &port));
+                let number = (number(held, "containerPort"), text(held, "protocol"));
+                let before = known.entry(number).or_default();
+                let found = before.iter().filter_map(|before| clash(before, &port));
+                let had = warnings.len();
+                warnings.extend(found.take(MAX_CLASHES.saturating_sub(clashes)));
+                clashes += warnings.len() - had;
+                let name = text(held, "name");
+                match named.entry(name) {
+                    _ if name.is_empty() => {}
+                    Entry::Occupied(first) => names.extend(same_name(first.get(), &port, field)),
+                    Entry::Vacant(first) => {
+                        first.insert(port.clone());
+                    }
                 }
-                names.extend(same_name(&known, &port, field));
-                known.push(port);
+                // With enough warnings there is nothing more to compare with.
+                if clashes < MAX_CLASHES && before.len() < MAX_COMPARED {
+                    before.push(port);
+                }
             }
         }
     }
@@ -48,14 +72,10 @@ fn warn_address(port: &Port<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// The conflict of two ports with the same number, if there is one.
+/// The conflict of two ports with the same number and protocol, if there is one.
 fn clash(before: &Port<'_>, port: &Port<'_>) -> Option<String> {
     let (old, new) = (before.held, port.held);
     let numbers = |name| (number(old, name), number(new, name));
-    let (theirs, ours) = numbers("containerPort");
-    if theirs != ours || text(old, "protocol") != text(new, "protocol") {
-        return None;
-    }
     let same_address = text(old, "hostIP") == text(new, "hostIP");
     let any_address = text(old, "hostIP").is_empty() || text(new, "hostIP").is_empty();
     let what = match numbers("hostPort") {
@@ -71,11 +91,8 @@ fn clash(before: &Port<'_>, port: &Port<'_>) -> Option<String> {
 }
 
 /// Warns of a repeated port name; within one container it is an error.
-fn same_name(known: &[Port<'_>], port: &Port<'_>, field: &str) -> Option<String> {
+fn same_name(first: &Port<'_>, port: &Port<'_>, field: &str) -> Option<String> {
     let name = text(port.held, "name");
-    let first = known
-        .iter()
-        .find(|before| !name.is_empty() && text(before.held, "name") == name)?;
     let (place, used) = (&port.place, &first.place);
     let same = first.container == port.container && used.contains(&format!(".{field}["));
     (!same).then(|| format!(

@@ -54,6 +54,9 @@ const REMOVED_SOURCES: [(&str, &str, &str); 9] = [
     ),
 ];
 
+/// Overlaps of one volume that are reported, at most: a response has room for a hundred warnings.
+const MAX_OVERLAPS: usize = 200;
+
 pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     let volumes = || list(spec, "volumes").iter().enumerate();
     for (index, volume) in volumes() {
@@ -88,41 +91,41 @@ fn warn_overlaps(volume: &Value, warnings: &mut Vec<String>) {
         ("downwardAPI", ""),
     ] {
         let held = &volume[field];
-        let mut errors = Overlaps {
+        let mut overlaps = Overlaps {
             prefix: format!(
                 "volume \"{name}\" ({}): overlapping paths",
                 called(field, text(held, source))
             ),
             known: Vec::new(),
         };
-        for file in files(held, "") {
-            errors.add(file, warnings);
-        }
+        overlaps.known.extend(files(held, ""));
+        overlaps.warn(warnings);
     }
-    let mut errors = Overlaps {
+    let mut overlaps = Overlaps {
         prefix: format!("volume \"{name}\" (Projected): overlapping paths"),
         known: Vec::new(),
     };
+    let mut empty = Vec::new();
     for source in list(&volume["projected"], "sources") {
         let mut provides = false;
         for field in ["configMap", "secret", "downwardAPI"] {
             provides |= is_set(source, field);
             let held = &source[field];
             let from = format!(" ({})", called(field, text(held, "name")));
-            for file in files(held, &from) {
-                errors.add(file, warnings);
-            }
+            overlaps.known.extend(files(held, &from));
         }
         if let Some(path) = source["serviceAccountToken"]["path"].as_str() {
             provides = true;
-            errors.add(file(path, " (ServiceAccountToken)"), warnings);
+            overlaps.known.push(file(path, " (ServiceAccountToken)"));
         }
         if !provides {
-            warnings.push(format!(
+            empty.push(format!(
                 "volume \"{name}\" (Projected) has no sources provided"
             ));
         }
     }
+    overlaps.warn(warnings);
+    warnings.append(&mut empty);
 }
 
 fn called(field: &str, name: &str) -> String {
@@ -145,29 +148,42 @@ fn file(path: &str, from: &str) -> File {
     }
 }
 
-/// The files of one volume so far.
+/// The files of one volume.
 struct Overlaps {
     prefix: String,
     known: Vec<File>,
 }
 
 impl Overlaps {
-    fn add(&mut self, file: File, warnings: &mut Vec<String>) {
-        let within = |inner: &str, outer: &str| {
-            inner
-                .strip_prefix(outer)
-                .is_some_and(|rest| rest.starts_with('/'))
-        };
-        for known in &self.known {
-            let (new, old) = (&file.path, &known.path);
-            if new == old || within(new, old) || within(old, new) {
-                let (prefix, to) = (&self.prefix, &known.from);
-                warnings.push(format!(
-                    "{prefix}: \"{new}\"{} with \"{old}\"{to}",
-                    file.from
-                ));
-            }
+    /// Warns of each pair of files of which one is, or lies in, the other: later files in their
+    /// order, each with the earlier ones in theirs.
+    fn warn(&self, warnings: &mut Vec<String>) {
+        // Sorted by their parts, all files within a file follow it directly.
+        let parts = |at: usize| self.known[at].path.split('/');
+        let mut sorted: Vec<usize> = (0..self.known.len()).collect();
+        sorted.sort_by(|a, b| parts(*a).cmp(parts(*b)).then(a.cmp(b)));
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        let mut outer: Vec<usize> = Vec::new();
+        for at in sorted {
+            while outer.pop_if(|outer| !self.holds(*outer, at)).is_some() {}
+            let room = MAX_OVERLAPS.saturating_sub(pairs.len());
+            let new = outer.iter().take(room);
+            pairs.extend(new.map(|&outer| (outer.max(at), outer.min(at))));
+            outer.push(at);
         }
-        self.known.push(file);
+        pairs.sort_unstable();
+        for (later, earlier) in pairs {
+            let (new, old) = (&self.known[later], &self.known[earlier]);
+            warnings.push(format!(
+                "{}: \"{}\"{} with \"{}\"{}",
+                self.prefix, new.path, new.from, old.path, old.from
+            ));
+        }
+    }
+
+    fn holds(&self, outer: usize, inner: usize) -> bool {
+        let [outer, inner] = [outer, inner].map(|at| &*self.known[at].path);
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }

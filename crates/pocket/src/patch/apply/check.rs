@@ -13,6 +13,10 @@ use crate::{
     schema::{Schema, Type, go},
 };
 
+/// Bytes of the paths of all problems, at most; later problems have none. A key may be a megabyte
+/// long, and a problem may be found in each of a hundred thousand values below it.
+const MAX_PATH_BYTES: usize = 1 << 20;
+
 /// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
@@ -36,6 +40,7 @@ pub(super) fn check(schema: Schema<'_>, config: &Value) -> Vec<ConfigProblem> {
         path: Vec::new(),
         free: takes_anything(schema),
         problems: Vec::new(),
+        path_bytes: 0,
     };
     check.value(Some(schema), config);
     check.problems
@@ -46,6 +51,7 @@ struct Check {
     /// The object accepts any fields, and so does what is declared in it.
     free: bool,
     problems: Vec<ConfigProblem>,
+    path_bytes: usize,
 }
 
 impl Check {
@@ -121,7 +127,11 @@ impl Check {
     }
 
     fn problem(&mut self, message: String) {
-        let path = self.path.iter().map(ToString::to_string).collect();
+        let mut path = String::new();
+        if self.path_bytes < MAX_PATH_BYTES {
+            path.extend(self.path.iter().map(ToString::to_string));
+            self.path_bytes += path.len();
+        }
         self.problems.push(ConfigProblem { path, message });
     }
 }

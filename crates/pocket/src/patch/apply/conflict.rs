@@ -2,7 +2,13 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::patch::managed::{Entry, FieldSet, ManagerOperation};
+use crate::{
+    patch::managed::{Entry, FieldSet, ManagerOperation},
+    status::MAX_PROBLEMS,
+};
+
+/// Bytes of the paths of the conflicts with one owner, at most.
+const MAX_PATH_BYTES: usize = 1 << 20;
 
 /// A field that an apply may not change without force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,13 +26,20 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// One conflict for each member of `fields`.
+    /// One conflict for each member of `fields`, as far as an answer has room for them.
     pub(super) fn over<'a>(
         owner: &'a Entry,
         fields: &FieldSet,
     ) -> impl Iterator<Item = Self> + use<'a> {
-        let mut paths = Vec::new();
-        fields.for_each(&mut |path| paths.push(path.iter().map(ToString::to_string).collect()));
+        let mut paths: Vec<String> = Vec::new();
+        let mut bytes = 0;
+        fields.for_each(&mut |path| {
+            if paths.len() < MAX_PROBLEMS && bytes < MAX_PATH_BYTES {
+                let path: String = path.iter().map(ToString::to_string).collect();
+                bytes += path.len();
+                paths.push(path);
+            }
+        });
         paths.into_iter().map(|path| Self {
             manager: owner.manager.clone(),
             operation: owner.operation,

@@ -232,6 +232,27 @@ fn many_copies_of_one_value_count_together() {
 }
 
 #[test]
+fn insertions_at_the_front_of_a_long_list_are_bounded_together() {
+    let live = |entries: usize| json!({"list": vec![Value::Null; entries]});
+    let patch = |path: &str| {
+        let one = json!({"op": "add", "path": path, "value": 1});
+        Value::from(vec![one; 1000])
+    };
+    assert!(apply(live(20_000), patch("/list/0")).is_ok());
+    assert!(apply(live(100_000), patch("/list/-")).is_ok());
+    let refused = apply(live(100_000), patch("/list/0")).unwrap_err();
+    assert_eq!(refused.code.as_u16(), 413);
+    let removals = vec![json!({"op": "remove", "path": "/list/0"}); 1000];
+    assert_eq!(
+        apply(live(100_000), removals.into())
+            .unwrap_err()
+            .code
+            .as_u16(),
+        413
+    );
+}
+
+#[test]
 fn operations_cannot_nest_a_document_without_end() {
     let grow = json!({"op": "add", "path": "/a".repeat(64), "value": nested(70)});
     let patch = json!([{"op": "add", "path": "/a", "value": nested(64)}, grow]);

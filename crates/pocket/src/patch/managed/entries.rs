@@ -1,5 +1,7 @@
 //! The entries of `metadata.managedFields`: parsing, writing, their order and their number.
 
+use std::collections::{BTreeMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::{Comparison, FieldSet, InvalidFieldsV1, Stamp};
@@ -75,11 +77,18 @@ impl Managers {
             _ => return Err(InvalidEntry::NotEntries),
         };
         for (at, entry) in entries.iter().enumerate() {
-            let entry = Entry::decode(at, entry)?;
-            // As in a map, the last of two entries of one owner wins.
-            managers.0.retain(|other| !other.same_owner(&entry));
-            managers.0.push(entry);
+            managers.0.push(Entry::decode(at, entry)?);
         }
+        // As in a map, the last of two entries of one owner wins.
+        let mut owners = HashSet::with_capacity(managers.0.len());
+        let last: Vec<bool> = managers
+            .0
+            .iter()
+            .rev()
+            .map(|e| owners.insert(e.owner()))
+            .collect();
+        let mut last = last.into_iter().rev();
+        managers.0.retain(|_| last.next().unwrap_or_default());
         Ok(managers)
     }
 
@@ -139,8 +148,7 @@ impl Managers {
 
     /// Every owned path.
     pub fn all(&self) -> FieldSet {
-        let sets = self.0.iter().map(|entry| entry.fields.clone());
-        sets.fold(FieldSet::default(), FieldSet::union)
+        FieldSet::union_all(self.0.iter().map(|entry| entry.fields.clone()).collect())
     }
 
     /// Removes the entry of the same owner.
@@ -164,35 +172,43 @@ impl Managers {
 
     /// Merges the oldest Update entries of one version into one, until there are few enough.
     pub(crate) fn cap(&mut self) {
-        let mut count = self.updaters().count();
-        if count <= MAX_UPDATE_ENTRIES {
+        let count = self.updaters().count();
+        let Some(mut surplus) = count.checked_sub(MAX_UPDATE_ENTRIES).filter(|n| *n > 0) else {
             return;
-        }
-        let mut oldest: Vec<Entry> = self.updaters().cloned().collect();
+        };
+        let (updaters, others) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition::<Vec<_>, _>(|entry| entry.operation == ManagerOperation::Update);
+        self.0 = others;
+        let mut oldest = updaters;
         oldest.sort_by(|a, b| a.order().cmp(&b.order()));
-        let mut first: Vec<Entry> = Vec::new();
+        // The entries of each version that are merged; the rest stay.
+        let mut first: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        let mut rest = Vec::new();
         for entry in oldest {
-            if count <= MAX_UPDATE_ENTRIES {
-                return;
-            }
-            let Some(at) = first
-                .iter()
-                .position(|f| f.api_version == entry.api_version)
-            else {
-                first.push(entry);
+            if surplus == 0 {
+                rest.push(entry);
                 continue;
-            };
-            let earlier = std::mem::replace(&mut first[at], entry.clone());
-            self.take(&earlier);
-            self.take(&entry);
-            let bucket = Entry {
+            }
+            let merged = first.entry(entry.api_version.clone()).or_default();
+            surplus -= usize::from(!merged.is_empty());
+            merged.push(entry);
+        }
+        self.0.extend(rest);
+        for mut merged in first.into_values() {
+            let Some(last) = merged.pop() else { continue };
+            if merged.is_empty() {
+                self.0.push(last);
+                continue;
+            }
+            let mut sets: Vec<FieldSet> = merged.into_iter().map(|entry| entry.fields).collect();
+            sets.push(last.fields);
+            self.join(Entry {
                 manager: ANCIENT.into(),
                 subresource: String::new(),
-                fields: entry.fields.union(earlier.fields),
-                ..entry
-            };
-            first[at] = self.join(bucket).clone();
-            count -= 1;
+                fields: FieldSet::union_all(sets),
+                ..last
+            });
         }
     }
 
@@ -223,10 +239,16 @@ impl Entry {
 
     /// Whether two entries have the same owner. The version of an Apply entry does not count.
     pub(crate) fn same_owner(&self, other: &Self) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == ManagerOperation::Apply || self.api_version == other.api_version)
+        self.owner() == other.owner()
+    }
+
+    /// What entries of one owner have in common.
+    pub(super) fn owner(&self) -> (&str, ManagerOperation, &str, &str) {
+        let version = match self.operation {
+            ManagerOperation::Apply => "",
+            ManagerOperation::Update => &self.api_version,
+        };
+        (&self.manager, self.operation, &self.subresource, version)
     }
 
     fn order(&self) -> (ManagerOperation, Option<&str>, &str, &str, &str) {

@@ -3,6 +3,8 @@
 //! A Scale is written like an object of its own, with managed fields of its own: the entries of the
 //! object that own the replicas, under the version of the Scale.
 
+use std::collections::HashSet;
+
 use super::{Element, Entry, FieldSet, Managers};
 
 /// The API version of Scales.
@@ -32,18 +34,21 @@ pub fn shown(owners: &Managers, place: ReplicasPath<'_>) -> Managers {
 /// and comes back as an entry of its own, without a time.
 pub fn carried_back(
     owners: &Managers,
-    mut scaled: Managers,
+    scaled: &Managers,
     api_version: &str,
     place: ReplicasPath<'_>,
 ) -> Managers {
+    let shown: HashSet<_> = scaled.iter().map(Entry::owner).collect();
+    let mut taken = HashSet::new();
     let mut kept = Vec::new();
-    for entry in owners.iter() {
-        let Some(path) = place(&entry.api_version) else {
+    for owner in owners.iter() {
+        let Some(path) = place(&owner.api_version) else {
             continue;
         };
-        let mut entry = entry.clone();
+        let mut entry = owner.clone();
         let owns = !path.is_empty() && entry.fields.contains(&path);
-        if owns && scaled.take(&entry).is_none() {
+        let keeps = owns && shown.contains(&owner.owner()) && taken.insert(owner.owner());
+        if owns && !keeps {
             entry.fields = entry.fields.difference(&at(&path));
         }
         if !entry.fields.is_empty() {
@@ -51,7 +56,10 @@ pub fn carried_back(
         }
     }
     let path = place(api_version).unwrap_or_default();
-    kept.extend(scaled.iter().map(|entry| Entry {
+    let new = scaled
+        .iter()
+        .filter(|entry| !taken.contains(&entry.owner()));
+    kept.extend(new.map(|entry| Entry {
         api_version: api_version.into(),
         fields: at(&path),
         time: None,
@@ -127,7 +135,7 @@ mod tests {
         let owners = managers(&[entry("maker", "Update", "", &fields)]);
         let scaled = shown(&owners, &place);
         assert_eq!(
-            described(carried_back(&owners, scaled, "apps/v1", &place)),
+            described(carried_back(&owners, &scaled, "apps/v1", &place)),
             [
                 format!("maker Update apps/v1 - - {NUMBER}"),
                 r#"maker Update apps/v1 - 2026-01-01T00:00:00Z {"f:spec":{"f:paused":{}}}"#
@@ -140,11 +148,11 @@ mod tests {
     fn an_applier_keeps_what_it_has_and_a_new_owner_takes_the_number() {
         let fields: Value = serde_json::from_str(NUMBER).unwrap();
         let owners = managers(&[entry("applier", "Apply", "", &fields)]);
-        let kept = carried_back(&owners, shown(&owners, &place), "apps/v1", &place);
+        let kept = carried_back(&owners, &shown(&owners, &place), "apps/v1", &place);
         let applier = format!("applier Apply apps/v1 - 2026-01-01T00:00:00Z {NUMBER}");
         assert_eq!(described(kept), [applier]);
         let taken = managers(&[entry("ci", "Update", "scale", &fields)]);
-        let taken = carried_back(&owners, taken, "apps/v1", &place);
+        let taken = carried_back(&owners, &taken, "apps/v1", &place);
         assert_eq!(
             described(taken),
             [format!("ci Update apps/v1 scale - {NUMBER}")]
@@ -156,6 +164,6 @@ mod tests {
         let mut old = entry("maker", "Update", "", &json!({"f:spec": {"f:paused": {}}}));
         old["apiVersion"] = "apps/v0".into();
         let owners = managers(&[old]);
-        assert!(carried_back(&owners, Managers::default(), "apps/v1", &place).is_empty());
+        assert!(carried_back(&owners, &Managers::default(), "apps/v1", &place).is_empty());
     }
 }

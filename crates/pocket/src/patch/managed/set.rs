@@ -139,6 +139,24 @@ impl FieldSet {
         self
     }
 
+    /// The union of many sets, two by two: one after the other would move the first as often as
+    /// there are sets.
+    #[must_use]
+    pub fn union_all(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut joined = Vec::new();
+            while let Some(one) = pairs.next() {
+                joined.push(match pairs.next() {
+                    Some(other) => one.union(other),
+                    None => one,
+                });
+            }
+            sets = joined;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     #[must_use]
     pub fn difference(self, other: &Self) -> Self {
         self.subtract(other, false)

@@ -1,5 +1,7 @@
 //! One call of a webhook for one write.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -179,11 +181,8 @@ impl Machine {
 
 /// Adds warnings that were not given yet: a retried update calls the webhooks again.
 pub(super) fn add_warnings(warnings: &mut Vec<String>, more: Vec<String>) {
-    for text in more {
-        if !warnings.contains(&text) {
-            warnings.push(text);
-        }
-    }
+    let mut seen: HashSet<String> = warnings.iter().cloned().collect();
+    warnings.extend(more.into_iter().filter(|text| seen.insert(text.clone())));
 }
 
 /// The refusal of a write because a condition could not be evaluated.

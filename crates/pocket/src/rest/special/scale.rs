@@ -153,7 +153,7 @@ impl ScaleWrite<'_> {
         let mut value = old.clone();
         scale::write(&mut value, &wanted, &self.paths);
         let scaled = Managers::of(&wanted).unwrap_or_default();
-        let owners = scaled::carried_back(&owners, scaled, &self.served.api_version, &place);
+        let owners = scaled::carried_back(&owners, &scaled, &self.served.api_version, &place);
         managed::put_managed_fields(&mut value, owners.encode());
         copy_preconditions(&mut value, &wanted);
         Ok(Proposal {

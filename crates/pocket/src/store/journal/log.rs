@@ -5,7 +5,7 @@
 //! length is no multiple of the step, or that ends inside a frame, was truncated by another
 //! program.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use super::{
     Disk, DiskFile, Error, Record,
@@ -60,6 +60,15 @@ impl Log {
         log.sync()?;
         disk.sync_folder().map_err(Error::io(&**disk, "sync", ""))?;
         Ok(log)
+    }
+
+    /// Removes a log that could not be created completely, if there is any of it.
+    pub(super) fn discard(disk: &dyn Disk, base: u64) -> Result<(), Error> {
+        let name = layout::log(base);
+        match disk.remove(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io(disk, "remove", &name)),
+        }
     }
 
     /// Opens a log that was read up to `end`.

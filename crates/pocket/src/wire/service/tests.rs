@@ -16,7 +16,10 @@ async fn pocket() -> Pocket {
 }
 
 fn request(method: &str, uri: &str, body: String) -> HttpRequest<Full<Bytes>> {
-    let request = HttpRequest::builder().method(method).uri(uri);
+    let request = HttpRequest::builder()
+        .method(method)
+        .uri(uri)
+        .header("host", "a");
     request.body(Full::from(body)).unwrap()
 }
 
@@ -39,7 +42,7 @@ async fn a_stop_ends_streams_at_once_and_leaves_other_requests_alone() {
     let pocket = pocket().await;
     let view = pocket.view(Some(Arc::new(SlowHooks(wait))));
     let service = pocket.service_over(view);
-    let service = service.for_connection(Vec::new(), stopped);
+    let service = service.for_connection(Vec::new(), stopped, OpenAnswers::default());
     let watching = request("GET", &format!("{MAPS}?watch=true"), String::new());
     let watching = service.clone().oneshot(watching).await.unwrap();
     let mut body = watching.into_body();
@@ -93,4 +96,35 @@ async fn options_of_a_deletion_may_be_protobuf_whatever_is_deleted() {
         .unwrap();
     let answer = pocket.service().oneshot(broken).await.unwrap();
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+}
+
+/// Counts how often a task moves to the patient lane.
+#[derive(Default)]
+struct Moves(std::sync::atomic::AtomicUsize);
+
+impl crate::environment::Spawn for Moves {
+    fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
+        tokio::runtime::Handle::current().spawn(task);
+    }
+
+    fn spawn_patient(&self, name: &'static str, task: BoxFuture<()>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.spawn(name, task);
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_are_handled_on_the_patient_lane() {
+    for (bytes, expected) in [(10, 0), (LARGE_BODY_BYTES, 1)] {
+        let service = pocket().await.service();
+        let map = json!({"metadata": {"name": "m"}, "data": {"a": "x".repeat(bytes)}});
+        let request = request("POST", MAPS, map.to_string());
+        let moves = Arc::new(Moves::default());
+        let task = async move {
+            assert_eq!(service.answer(request).await.status(), StatusCode::CREATED);
+        };
+        lane::travel(moves.clone(), "write", Box::pin(task)).await;
+        let moved = moves.0.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(moved, expected, "{bytes}");
+    }
 }

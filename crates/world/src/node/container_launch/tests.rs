@@ -53,6 +53,7 @@ fn at(mount: Value) -> Result<(PathBuf, Option<PathBuf>), String> {
     let folder = tempfile::tempdir().unwrap();
     let there = folder.path().join("there");
     std::fs::create_dir(&there).unwrap();
+    std::os::unix::fs::symlink("/etc", folder.path().join("link")).unwrap();
     let volumes = [
         (
             "free".to_owned(),
@@ -69,6 +70,7 @@ fn at(mount: Value) -> Result<(PathBuf, Option<PathBuf>), String> {
         namespaces: true,
         own_proc: true,
         as_root: true,
+        restricted: false,
         given: &given,
         volumes: &volumes.into(),
         hosts: Path::new("/hosts"),
@@ -88,7 +90,8 @@ fn at(mount: Value) -> Result<(PathBuf, Option<PathBuf>), String> {
     );
     let within = |path: PathBuf| path.strip_prefix(folder.path()).unwrap().to_owned();
     let placed = placed.map_err(|wait_reason| wait_reason.message);
-    placed.map(|(mount, new)| (within(mount.from), new.map(within)))
+    let part = |mount: Mount| mount.from.join(mount.part.unwrap_or_default());
+    placed.map(|(mount, new)| (within(part(mount)), new.map(|new| new.part)))
 }
 
 #[test]
@@ -118,6 +121,14 @@ fn a_sub_path_is_inside_its_volume_and_created_where_possible() {
             json!({"name": "free", "subPathExpr": "a/$(UP)/$(UP)"}),
             "is outside of volume",
         ),
+        (
+            json!({"name": "free", "subPath": "link"}),
+            "subPath link of volume \"free\": a symbolic link leads out of it",
+        ),
+        (
+            json!({"name": "free", "subPath": "link/new"}),
+            "a symbolic link leads out of it",
+        ),
         (json!({"name": "none"}), "the pod has no volume \"none\""),
     ] {
         let refused = at(mount).unwrap_err();
@@ -126,15 +137,32 @@ fn a_sub_path_is_inside_its_volume_and_created_where_possible() {
 }
 
 #[test]
-fn a_program_in_tmp_is_mounted() {
+fn what_an_image_names_in_tmp_is_mounted() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let own = folder.path().join("server");
-    let command = |path: &Path| vec![path.display().to_string(), "--port=1".to_owned()];
-    assert_eq!(program(&command(&own)), None);
-    std::fs::write(&own, "").unwrap();
-    let brought = program(&command(&own)).unwrap();
-    assert_eq!((brought.from, brought.to), (own.clone(), own));
-    assert_eq!(program(&command(Path::new("/bin/sh"))), None);
-    assert_eq!(program(&["sh".to_owned()]), None);
-    assert_eq!(program(&[]), None);
+    let path = |name: &str| folder.path().join(name);
+    let named = |name: &str| path(name).display().to_string();
+    std::fs::create_dir(path("work")).unwrap();
+    for file in ["server", "settings", "work/inside"] {
+        std::fs::write(path(file), "").unwrap();
+    }
+    let image = Image {
+        command: vec!["/bin/sh".into(), named("server"), "--port=1".into()],
+        args: vec![named("settings"), named("work/inside"), named("none")],
+        folder: Some(path("work")),
+        ..Image::default()
+    };
+    let mounted = |image: &Image| -> Vec<(PathBuf, PathBuf, bool)> {
+        let all = hidden_files(image).into_iter();
+        all.map(|mount| (mount.from, mount.to, mount.read_only))
+            .collect()
+    };
+    let at = |name: &str, read_only| (path(name), path(name), read_only);
+    let expected = [at("work", false), at("server", true), at("settings", true)];
+    assert_eq!(mounted(&image), expected);
+    let elsewhere = Image {
+        command: vec!["sh".into(), "/tmp".into(), format!("{}/..", named("work"))],
+        folder: Some("/usr".into()),
+        ..Image::default()
+    };
+    assert_eq!(mounted(&elsewhere), []);
 }

@@ -6,7 +6,7 @@ use std::{
     fs::{self, Permissions},
     io,
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::{Component, Path},
     sync::Arc,
     time::Duration,
 };
@@ -45,7 +45,9 @@ impl NodeReconciler {
             self.slices.get(&service.to_string())
         });
         let given = sources.clone();
-        let written = blocking(move || Ok(write_files(&given, &folder, &text)));
+        let claims = self.options.folder.join("volumes");
+        let allowed = self.options.restricted.then_some(claims);
+        let written = blocking(move || Ok(write_files(&given, &folder, &text, allowed.as_deref())));
         let volumes = written
             .await
             .unwrap_or_else(|error| Err(failed("pod", &error)));
@@ -63,11 +65,13 @@ impl NodeReconciler {
     }
 }
 
-/// Writes the hosts file and all volumes of a pod below `folder`.
+/// Writes the hosts file and all volumes of a pod below `folder`. Paths of the machine are allowed
+/// below `allowed`, if that is given, and otherwise everywhere.
 fn write_files(
     sources: &PodSources,
     folder: &Path,
     hosts: &str,
+    allowed: Option<&Path>,
 ) -> Result<BTreeMap<String, VolumePath>, WaitingReason> {
     let of_pod = |error: io::Error| failed("the pod's own files", &error);
     // Other users of this machine must not read secrets.
@@ -87,6 +91,15 @@ fn write_files(
         let path = match content {
             VolumeContent::Files(files) => write(&own, &files).map(|_| VolumePath::written(own)),
             VolumeContent::Empty => create_shared_folder(&own).map(|()| VolumePath::free(own)),
+            VolumeContent::Machine(source, _) if !is_allowed(&source, allowed) => {
+                return Err(WaitingReason {
+                    reason: "FailedMount",
+                    message: format!(
+                        "{what}: this node refuses paths of the machine (--restricted): {}",
+                        source.display()
+                    ),
+                });
+            }
             VolumeContent::Machine(source, wanted) => {
                 ensure_host_path(&source, wanted).map(|()| VolumePath::free(source))
             }
@@ -95,6 +108,12 @@ fn write_files(
         volumes.insert(volume.name.clone(), path);
     }
     Ok(volumes)
+}
+
+/// Whether a path of the machine may be mounted.
+fn is_allowed(path: &Path, allowed: Option<&Path>) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    allowed.is_none_or(|folder| path.starts_with(folder) && path.components().all(plain))
 }
 
 /// A folder that any user of a container may write to. Other users of the machine cannot reach it
@@ -155,6 +174,20 @@ mod tests {
             "{}",
             wait_reason.message
         );
+    }
+
+    #[test]
+    fn a_restricted_node_mounts_only_folders_of_claims() {
+        let claims = Path::new("/data/node/volumes");
+        for (path, allowed) in [
+            ("/data/node/volumes/default_a_1", true),
+            ("/data/node/volumes/../../identity", false),
+            ("/data/node/volumes2", false),
+            ("/etc", false),
+        ] {
+            assert_eq!(is_allowed(Path::new(path), Some(claims)), allowed, "{path}");
+            assert!(is_allowed(Path::new(path), None));
+        }
     }
 
     #[test]

@@ -243,8 +243,13 @@ impl NodeReconciler {
                 entries => entries?,
             };
             for entry in entries.flatten() {
-                if !uids.contains(&*entry.file_name().to_string_lossy()) {
-                    folders::remove(&entry.path())?;
+                let path = entry.path();
+                // One that cannot be removed is left, and the others are not left with it.
+                if !uids.contains(&*entry.file_name().to_string_lossy())
+                    && let Err(error) = folders::remove(&path)
+                {
+                    let path = path.display();
+                    tracing::warn!(%path, %error, "the folder of a former pod could not be removed");
                 }
             }
             Ok(())

@@ -17,6 +17,7 @@ use crate::node::{
     process::{ContainerLog, RunningProcess, StartedProcess},
     service_env::service_variables,
     sources::PodSources,
+    volume::SubPath,
 };
 
 /// The exit code of a killed process.
@@ -70,6 +71,7 @@ impl NodeReconciler {
             volumes,
             own_proc: self.options.own_proc,
             as_root: self.options.as_root,
+            restricted: self.options.restricted,
             hosts: &folder.join("hosts"),
             host_name: &folder.join("hostname"),
             folder: &own,
@@ -78,7 +80,7 @@ impl NodeReconciler {
         let place = own.clone();
         let started = async {
             blocking(move || {
-                folders.iter().try_for_each(fs::create_dir_all)?;
+                folders.iter().try_for_each(SubPath::create)?;
                 fs::create_dir_all(&place)
             })
             .await?;

@@ -8,7 +8,10 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fs, io,
-    os::unix::fs::symlink,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::{PermissionsExt, symlink},
+    },
     path::{Component, Path, PathBuf},
 };
 
@@ -19,6 +22,7 @@ use nix::{
 };
 
 use super::{Error, Mount};
+use crate::node::volume::{leads_out, open_inside};
 
 /// The mounts at a path and below it.
 #[derive(Default)]
@@ -88,6 +92,7 @@ impl<'a> MountTree<'a> {
             }
         }
         for (name, place) in &self.below {
+            refuse_link_out(here, name)?;
             place.apply(&there.join(name), &here.join(name))?;
         }
         Ok(())
@@ -96,17 +101,19 @@ impl<'a> MountTree<'a> {
     fn apply(&self, there: &Path, here: &Path) -> Result<(), Error> {
         let Some(mount) = self.mount else {
             fs::create_dir_all(here).map_err(root_error(here))?;
-            // A container has its own temporary files.
-            let there = if there == Path::new("/tmp") {
-                Path::new("/nowhere")
-            } else {
-                there
-            };
+            // A container has its own temporary files, also where something is mounted among them.
+            if there == Path::new("/tmp") {
+                let open = fs::Permissions::from_mode(0o1777);
+                fs::set_permissions(here, open).map_err(root_error(here))?;
+                return self.populate(Path::new("/nowhere"), here);
+            }
             return self.populate(there, here);
         };
-        bind(&mount.from, here)?;
+        let (_open, from) = source(mount)?;
+        bind(&from, here)?;
         // Mount points inside a volume are created in it.
         for (name, place) in &self.below {
+            refuse_link_out(here, name)?;
             place.apply(Path::new("/nowhere"), &here.join(name))?;
         }
         if mount.read_only {
@@ -115,6 +122,26 @@ impl<'a> MountTree<'a> {
             Ok(())
         }
     }
+}
+
+/// Refuses a mount point that is a symbolic link out of its folder, which a container may have made in a
+/// volume.
+fn refuse_link_out(folder: &Path, name: &OsStr) -> Result<(), Error> {
+    match open_inside(folder, Path::new(name)) {
+        Err(error) if leads_out(&error) => Err(root_error(&folder.join(name))(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The path from which a mount is bound. A part of a volume is opened first: what a container changes
+/// there afterwards has no effect.
+fn source(mount: &Mount) -> Result<(Option<OwnedFd>, PathBuf), Error> {
+    let Some(part) = &mount.part else {
+        return Ok((None, mount.from.clone()));
+    };
+    let opened = open_inside(&mount.from, part).map_err(root_error(&mount.from.join(part)))?;
+    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    Ok((Some(opened), path.into()))
 }
 
 /// Binds a file or folder of the machine, or copies a symbolic link.
@@ -140,6 +167,9 @@ fn bind_from_host(there: &Path, here: &Path) -> Result<(), Error> {
 fn bind(there: &Path, here: &Path) -> Result<(), Error> {
     let made = if fs::metadata(there).map_err(root_error(there))?.is_dir() {
         fs::create_dir_all(here)
+    } else if here.is_file() {
+        // A program that runs cannot be opened for writing.
+        Ok(())
     } else {
         fs::OpenOptions::new()
             .create(true)

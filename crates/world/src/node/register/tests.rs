@@ -16,6 +16,7 @@ fn options() -> NodeOptions {
         environment: BTreeMap::new(),
         namespaces: true,
         own_proc: true,
+        restricted: false,
         as_root: false,
     }
 }

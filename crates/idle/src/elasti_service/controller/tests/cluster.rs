@@ -13,14 +13,14 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::Deployment,
-        core::v1::{Namespace, Service},
+        core::v1::{Event, Namespace, Pod, Service},
         discovery::v1::EndpointSlice,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, CustomResourceExt, Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use neap_kit::{
     apply::Object, clock::Clock, context::Context, controller::Enqueuer, key::Key,
@@ -323,6 +323,29 @@ impl TestCluster {
             "addressType": "IPv4", "endpoints": endpoints, "ports": [],
         });
         self.put(slice).await;
+    }
+
+    /// Writes a pod of the workload with this status, as the kubelet would.
+    pub(super) async fn pod(&self, status: Value) {
+        if self.get::<Pod>("web-1").await.is_none() {
+            let pod = json!({
+                "metadata": {"name": "web-1", "labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+            });
+            self.create::<Pod>(pod).await;
+        }
+        self.patch_status::<Pod>("web-1", status).await;
+    }
+
+    /// The reasons and messages of the Events about an object of this kind.
+    pub(super) async fn events_about(&self, kind: &str) -> Vec<(String, String)> {
+        let all = self.api::<Event>();
+        let all = all.list(&ListParams::default()).await;
+        let all = all.unwrap().items.into_iter();
+        let about = all.filter(|event| event.involved_object.kind.as_deref() == Some(kind));
+        about
+            .map(|event| (event.reason.unwrap(), event.message.unwrap()))
+            .collect()
     }
 
     /// Writes the EndpointSlice of the resolvers, as its controller would.

@@ -229,6 +229,7 @@ async fn an_exceeded_deadline_reports_where_the_time_went() {
         service,
         breakdown,
         wake_error: Some(_),
+        not_ready: None,
     }) = held.assigned_pod().await
     else {
         panic!("there is no pod");

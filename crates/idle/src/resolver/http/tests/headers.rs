@@ -26,6 +26,7 @@ fn route() -> Route {
         probes: Arc::new(ProbeRules::default()),
         waiting_page: false,
         out_of_path: false,
+        not_ready: None,
         unreconciled: false,
     };
     Route {

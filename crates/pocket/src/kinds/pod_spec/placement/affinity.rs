@@ -1,6 +1,6 @@
 //! Validation of node and pod affinity.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -182,8 +182,9 @@ pub(super) fn check_label_keys(rule: &Value, path: &Path<'_>, problems: &mut Pro
     }
     check_selected_keys(rule, path, problems);
     let (all, place) = (list(rule, MATCHED), path.field(MATCHED));
+    let mismatched: HashSet<&Value> = list(rule, MISMATCHED).iter().collect();
     for (index, key) in all.iter().enumerate() {
-        if list(rule, MISMATCHED).contains(key) {
+        if mismatched.contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
             problems.invalid(place.index(index), key.clone(), detail);
         }
@@ -194,13 +195,15 @@ pub(super) fn check_label_keys(rule: &Value, path: &Path<'_>, problems: &mut Pro
 /// from the author, and is reported at the position of the key in the rule.
 fn check_selected_keys(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     let (keys, selector) = (list(rule, MATCHED), &rule["labelSelector"]);
+    let keys = keys.iter().filter_map(Value::as_str);
+    let places: HashMap<&str, usize> = keys.zip(0..).collect();
     let mut seen: HashSet<&str> = entries(selector, "matchLabels")
         .map(|(key, _)| key.as_str())
         .collect();
     for expression in list(selector, "matchExpressions") {
         let key = text(expression, "key");
-        let place = keys.iter().rposition(|named| named == key);
-        if let Some(index) = place.filter(|_| seen.contains(key)) {
+        let place = places.get(key);
+        if let Some(&index) = place.filter(|_| seen.contains(key)) {
             let detail = "exists in both matchLabelKeys and labelSelector";
             problems.invalid(path.index(index), key, detail);
         }

@@ -1,5 +1,7 @@
 //! Validation of topology spread constraints, scheduling gates and readiness gates.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::affinity::check_label_keys;
@@ -28,13 +30,11 @@ pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems
     }
     let all = path.field("schedulingGates");
     let gates = list(spec, "schedulingGates");
+    let mut seen = HashSet::new();
     for (index, gate) in gates.iter().enumerate() {
         let (path, name) = (all.index(index), text(gate, "name"));
         obeys(names::qualified, name, &path, problems);
-        if gates[..index]
-            .iter()
-            .any(|other| text(other, "name") == name)
-        {
+        if !seen.insert(name) {
             problems.duplicate(path, name);
         }
     }
@@ -44,12 +44,15 @@ pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems
 pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("topologySpreadConstraints");
     let rules = list(spec, "topologySpreadConstraints");
+    // Of two equal ones, the earlier is reported.
+    let last: HashMap<_, usize> = rules.iter().map(pair).zip(0..).collect();
     for (index, rule) in rules.iter().enumerate() {
-        check_rule(rule, &rules[index + 1..], &all.index(index), problems);
+        let comes_again = last[&pair(rule)] > index;
+        check_rule(rule, comes_again, &all.index(index), problems);
     }
 }
 
-fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Problems) {
+fn check_rule(rule: &Value, comes_again: bool, path: &Path<'_>, problems: &mut Problems) {
     let skew = number(rule, "maxSkew");
     if skew <= 0 {
         problems.invalid(path.field("maxSkew"), skew, "must be greater than zero");
@@ -62,10 +65,10 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
     if !known.contains(&otherwise) {
         problems.not_supported(path.field("whenUnsatisfiable"), otherwise, &known);
     }
-    // Of two equal ones, the earlier is reported.
-    if later.iter().any(|other| pair(other) == pair(rule)) {
+    if comes_again {
         let both = path.field("{topologyKey, whenUnsatisfiable}");
-        problems.duplicate(both, pair(rule));
+        let (key, otherwise) = pair(rule);
+        problems.duplicate(both, format!("{{{key}, {otherwise}}}"));
     }
     check_domains(rule, otherwise, path, problems);
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
@@ -77,9 +80,8 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
 }
 
 /// The pair of fields that must be unique among the constraints.
-fn pair(rule: &Value) -> String {
-    let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
-    format!("{{{key}, {otherwise}}}")
+fn pair(rule: &Value) -> (&str, &str) {
+    (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"))
 }
 
 fn check_domains(rule: &Value, otherwise: &str, path: &Path<'_>, problems: &mut Problems) {

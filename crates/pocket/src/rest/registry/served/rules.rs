@@ -1,5 +1,7 @@
 //! Normalization, defaulting and validation of a kind's objects, built-in or custom.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{SchemaSource, Served};
@@ -246,7 +248,7 @@ impl Served {
         }
         let mut told = (self.rules.warnings)(new);
         if self.is_custom() && !told.is_empty() {
-            let known = (self.rules.warnings)(old);
+            let known: HashSet<String> = (self.rules.warnings)(old).into_iter().collect();
             told.retain(|text| !known.contains(text));
         }
         told

@@ -3,7 +3,7 @@
 use std::{error::Error as _, io::ErrorKind};
 
 use super::*;
-use crate::store::journal::faulty::{Dice, DiskCall, Loss};
+use crate::store::journal::faulty::{Dice, DiskCall, LOSSES, Loss};
 
 #[test]
 fn a_failed_write_names_the_file_and_the_remedy_and_ends_the_journal() {
@@ -137,4 +137,41 @@ fn a_full_disk_can_be_opened_and_read() {
     let full = disk.copy();
     full.fail(DiskCall::SetLen, ErrorKind::StorageFull);
     assert!(model.matches(&open(&full).unwrap().1));
+}
+
+/// As when no descriptor is left for a moment.
+#[test]
+fn a_rotation_that_fails_leaves_the_journal_writable_and_is_tried_again() {
+    for call in [
+        DiskCall::Create,
+        DiskCall::SetLen,
+        DiskCall::Write,
+        DiskCall::Sync,
+        DiskCall::SyncFolder,
+    ] {
+        let (disk, mut journal, mut model) = written_disk();
+        disk.fail(call, ErrorKind::Other);
+        assert!(journal.begin_compaction(7).is_err());
+        // No rename takes place before the snapshot is complete.
+        disk.fail(DiskCall::Rename, ErrorKind::Other);
+        let batch = [put(8, "f", "eight")];
+        journal.append(&batch).unwrap();
+        model.apply(&batch);
+        for loss in LOSSES {
+            for seed in 0..20 {
+                let after = disk.restart(loss, &mut Dice::new(seed));
+                let found = open(&after).unwrap().1;
+                assert!(model.matches(&found), "{call:?} {loss:?} {seed}");
+            }
+        }
+        drop(journal.begin_compaction(8).unwrap());
+        let batch = [put(9, "g", "nine")];
+        journal.append(&batch).unwrap();
+        model.apply(&batch);
+        for loss in LOSSES {
+            let after = disk.restart(loss, &mut Dice::new(1));
+            let found = open(&after).unwrap().1;
+            assert!(model.matches(&found), "again {call:?} {loss:?}");
+        }
+    }
 }
