@@ -68,7 +68,7 @@ fn account_of(object: &Value, now: Timestamp) -> Option<Account> {
 fn assess(object: &Value, now: Timestamp) -> Option<Assessment> {
     let account = account_of(object, now)?;
     let verdict = match account.state {
-        State::Stalled => Verdict::Degraded,
+        State::Stalled | State::Failed => Verdict::Degraded,
         State::Unseen | State::Waking | State::FallingAsleep => Verdict::Progressing,
         State::Asleep | State::Awake | State::Leaving => Verdict::Healthy,
     };

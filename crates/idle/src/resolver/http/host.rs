@@ -38,7 +38,11 @@ pub(super) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<
 }
 
 fn is_same(target: &Authority, named: &Authority, scheme: Option<&Scheme>) -> bool {
-    let usual = if scheme == Some(&Scheme::HTTP) { 80 } else { 443 };
+    let usual = if scheme == Some(&Scheme::HTTP) {
+        80
+    } else {
+        443
+    };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(usual);
     target.host().eq_ignore_ascii_case(named.host()) && port(target) == port(named)
 }
