@@ -55,6 +55,14 @@ pub(crate) fn api_testdata() -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// The registry client of go-containerregistry: the one named by `NEAP_CRANE`, or one built from source.
+pub(crate) fn crane() -> Result<PathBuf> {
+    match std::env::var_os("NEAP_CRANE") {
+        Some(path) => Ok(path.into()),
+        None => proxies::built("crane", "github.com/google/go-containerregistry/cmd/crane"),
+    }
+}
+
 /// The program itself if it will do; if it only picks another by the server's version, the
 /// newest of those beside it.
 fn usable(path: &Path) -> Option<Kubectl> {

@@ -39,5 +39,11 @@ pub mod stream;
 // The checks of configurations in files.
 pub mod validate;
 
+// Asks again for imports that failed.
+pub mod reimport;
+
+// Deletes release images from mirrors.
+pub mod mirror_cleanup;
+
 // What the area registers with the program.
 pub mod area;

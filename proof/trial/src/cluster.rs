@@ -21,7 +21,7 @@ use crate::{
     ClusterTemplate, Workload,
     canary::LogScanner,
     comparable_state,
-    external::Ledger,
+    external::{Ledger, Services},
     fault_injector::PlanMatcher,
     judge::{Oracle, Violation, allowances::NOT_COMPARED, secrets, written},
     panics, paused,
@@ -80,7 +80,7 @@ impl TestCluster {
         let ledger = Ledger::of((workload.system)());
         let cluster = Self {
             user: Client::new(pocket.service(), "default"),
-            run_state: Arc::new(RunState::new(clock, matcher, ledger)),
+            run_state: Arc::new(RunState::new(clock, matcher, ledger, Services::default())),
             failures: Arc::default(),
             tasks: JoinSet::new(),
             since: template.revision(),

@@ -4,12 +4,15 @@
 //! it received and carried out, and that ledger is judged: a caller that crashed, paused or was
 //! replaced must not make the system do anything twice, or too late.
 
+mod service;
 mod system;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
+pub use service::ExternalService;
+pub(crate) use service::Services;
 pub use system::{ExternalSystem, SimulatedSystem};
 
 use crate::{

@@ -169,7 +169,12 @@ impl FaultInjector {
                 Action::Lag(events, kinds, time) => self.connection.lag(events, kinds, time),
                 Action::Gone => return Some(responses::gone()),
                 // The parser rejects plans with these actions here.
-                Action::Reset | Action::Merge(_) | Action::Twice => {}
+                Action::Reset
+                | Action::Merge(_)
+                | Action::Twice
+                | Action::Lose
+                | Action::Truncate(_)
+                | Action::Corrupt(_) => {}
             }
         }
         // A process that died meanwhile gets no answer.

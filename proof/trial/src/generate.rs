@@ -117,16 +117,25 @@ fn actions(place: &FaultSite) -> Vec<Action> {
             all
         }
         Point::WatchEvent => event(),
-        Point::ExtBefore => vec![
-            Action::Crash,
-            fail(500, None),
-            fail(429, Some(Duration::from_secs(2))),
-            Action::Delay(REQUEST_DELAY),
-            Action::Pause(Duration::from_secs(40)),
-        ],
+        Point::ExtBefore => {
+            let mut all = vec![
+                Action::Crash,
+                fail(500, None),
+                fail(429, Some(Duration::from_secs(2))),
+                Action::Delay(REQUEST_DELAY),
+                Action::Pause(Duration::from_secs(40)),
+            ];
+            if place.is_http() {
+                all.extend([Action::Lose, Action::Twice]);
+            }
+            all
+        }
         Point::ExtAfter => {
             let mut all = after();
             all.push(Action::Pause(Duration::from_secs(40)));
+            if place.is_http() {
+                all.extend([Action::Lose, Action::Truncate(1), Action::Corrupt(1)]);
+            }
             all
         }
         Point::Read | Point::ListPage | Point::WatchOpen => {

@@ -17,7 +17,7 @@ use crate::{
     ClusterTemplate, TraceEntry, UserRequest, Workload,
     canary::{self, LogScanner},
     canonical::collection,
-    external::{Ledger, LedgerRow},
+    external::{Ledger, LedgerRow, Services},
     fault_injector::PlanMatcher,
     judge::{Oracle, PlanOutcome, Reference, Violation, allowances::LEASES, secrets},
     panics, paused,
@@ -146,6 +146,7 @@ async fn play(
         clock,
         matcher,
         Ledger::of((workload.system)()),
+        Services::open(&workload.services, clock),
     ));
     let failures = Arc::new(Mutex::new(Vec::new()));
     let user = Client::new(pocket.service(), "default");
@@ -198,6 +199,8 @@ fn add_recorded(record: &mut RunRecord, run_state: &RunState) {
     record
         .violations
         .extend(run_state.recorded_violations(&record.history));
+    let outside = run_state.services.violations(&record.history);
+    record.violations.extend(outside);
     record.ledger = run_state.ledger.lock().rows();
     (record.entries, record.fingerprint) = run_state.trace.lock().take();
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::{
-    external::{ExternalCall, Ledger},
+    external::{ExternalCall, Ledger, Services},
     fault_injector::{Call, Connection, PlanMatcher, WatchRecord},
     judge::{self, Violation, secrets},
     own_writes::OwnWrites,
@@ -34,6 +34,8 @@ pub(crate) struct RunState {
     pub(crate) watches: Mutex<Vec<WatchRecord>>,
     pub(crate) trace: Mutex<Trace>,
     pub(crate) ledger: Mutex<Ledger>,
+    /// The systems that processes call over HTTP.
+    pub(crate) services: Services,
     /// External calls in flight.
     pub(crate) in_flight: Mutex<JoinSet<()>>,
     /// The writes of each process lifetime.
@@ -56,7 +58,12 @@ impl ActiveFaults {
 }
 
 impl RunState {
-    pub(crate) fn new(clock: Clock, matcher: PlanMatcher, ledger: Ledger) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        matcher: PlanMatcher,
+        ledger: Ledger,
+        services: Services,
+    ) -> Self {
         Self {
             clock,
             active_faults: ActiveFaults::default(),
@@ -64,6 +71,7 @@ impl RunState {
             watches: Mutex::default(),
             trace: Mutex::default(),
             ledger: Mutex::new(ledger),
+            services,
             in_flight: Mutex::default(),
             own_writes: Mutex::default(),
         }
@@ -113,6 +121,13 @@ impl RunState {
         let mut trace = self.trace.lock();
         trace.hash(external_call.key.as_bytes());
         trace.hash(&external_call.fence.to_le_bytes());
+        trace.add(self.clock, connection.actor(), call, EntryKind::Request);
+    }
+
+    /// Records a call over HTTP.
+    pub(crate) fn record_http_call(&self, connection: &Connection, call: &Call, query: &str) {
+        let mut trace = self.trace.lock();
+        trace.hash(query.as_bytes());
         trace.add(self.clock, connection.actor(), call, EntryKind::Request);
     }
 

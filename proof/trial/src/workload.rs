@@ -2,16 +2,19 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
+use neap_kit::{clock::Clock, context::Context, manager::Component, watch::WatchesStopped};
 use serde_json::Value;
 
 use crate::{
     actor::Actor,
-    external::{ExternalClient, ExternalSystem, SimulatedSystem},
+    external::{ExternalClient, ExternalService, ExternalSystem, SimulatedSystem},
     generate,
     node::Node,
     plan::Rule,
 };
+
+/// Opens a system for one run.
+pub(crate) type OpenService = Arc<dyn Fn(Clock) -> ExternalService + Send + Sync>;
 
 /// The processes under test, the simulated node, and the requests of users, step by step.
 #[derive(Clone)]
@@ -24,6 +27,8 @@ pub struct Workload {
     pub(crate) initial_requests: Vec<UserRequest>,
     /// Creates the external system.
     pub(crate) system: Arc<dyn Fn() -> Box<dyn ExternalSystem> + Send + Sync>,
+    /// The systems that processes call over HTTP, by their hosts.
+    pub(crate) services: Vec<(&'static str, OpenService)>,
     /// Each step waits until the one before has come to rest.
     pub steps: Vec<Step>,
     /// Why there can be no poisoned objects next to it, if so.
@@ -62,6 +67,7 @@ impl Workload {
             node: None,
             initial_requests: Vec::new(),
             system: Arc::new(|| Box::new(SimulatedSystem::default())),
+            services: Vec::new(),
             steps: Vec::new(),
             unpoisoned: None,
         }
@@ -126,6 +132,18 @@ impl Workload {
         system: impl Fn() -> S + Send + Sync + 'static,
     ) -> Self {
         self.system = Arc::new(move || Box::new(system()));
+        self
+    }
+
+    /// Adds a system that processes call over HTTP, under its host name. Each run opens its own; it
+    /// outlives the crashes of the processes. They reach it through
+    /// [`ExternalClient::transport`], which is where faults strike.
+    pub fn service(
+        mut self,
+        host: &'static str,
+        open: impl Fn(Clock) -> ExternalService + Send + Sync + 'static,
+    ) -> Self {
+        self.services.push((host, Arc::new(open)));
         self
     }
 

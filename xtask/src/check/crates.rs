@@ -14,20 +14,27 @@ enum Allowed {
 use Allowed::{Everything, These};
 
 const KIT: Allowed = These(&["neap-kit"]);
-const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracles"];
+const IN_PROCESS: &[&str] = &["neap-pocket", "neap-stage", "neap-trial", "neap-oracles"];
 /// The same, and the systems outside a cluster that the area calls.
 const WITH_EMULATORS: &[&str] = &[
     "neap-pocket",
+    "neap-stage",
     "neap-trial",
     "neap-oracles",
     "neap-emulators",
 ];
 /// The same, and what else tests find in their environment.
-const WITH_PROGRAMS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracles", "neap-load"];
+const WITH_PROGRAMS: &[&str] = &[
+    "neap-pocket",
+    "neap-stage",
+    "neap-trial",
+    "neap-oracles",
+    "neap-load",
+];
 
 /// The binary composes all; `pocket` depends on no other crate of ours; areas meet in Kubernetes objects,
 /// never in code.
-const ALLOWED: [Row; 21] = [
+const ALLOWED: [Row; 22] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -51,7 +58,7 @@ const ALLOWED: [Row; 21] = [
     (
         "neap-trial",
         These(&["neap-pocket", "neap-kit", "neap-determinism"]),
-        &[],
+        &["neap-emulators"],
     ),
     ("neap-determinism", These(&[]), &[]),
     (
@@ -59,7 +66,8 @@ const ALLOWED: [Row; 21] = [
         These(&["neap-trial", "neap-determinism", "neap-kit", "neap-world"]),
         &[],
     ),
-    ("neap-emulators", KIT, IN_PROCESS),
+    ("neap-emulators", KIT, WITH_PROGRAMS),
+    ("neap-stage", These(&["neap-pocket", "neap-kit"]), &[]),
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
     ("neap-api-conformance", These(&["neap-load"]), &[]),

@@ -23,6 +23,8 @@ pub(super) fn set_up() -> Vec<Client> {
         client("NEAP_HELM", "helm", helm, true),
         client("NEAP_API_TESTDATA", "API test data", testdata, false),
     ];
+    let crane = tools::crane().map(|path| (String::new(), path));
+    clients.push(client("NEAP_CRANE", "crane", crane, true));
     clients.extend(debian::FOR_TESTS.map(|program| {
         let found = debian::get(program).map(|path| (String::new(), path));
         client(program.variable, program.name, found, true)

@@ -42,13 +42,20 @@ pub(super) const fn program(
 const POSTGRESQL: &str = "usr/lib/postgresql/*/bin";
 
 /// What the tests drive and are driven by.
-pub(crate) const FOR_TESTS: [Program; 6] = [
+pub(crate) const FOR_TESTS: [Program; 8] = [
     program("curl", "NEAP_CURL", "curl", "usr/bin"),
     program("psql", "NEAP_PSQL", "postgresql-client", POSTGRESQL),
     program("initdb", "NEAP_INITDB", "postgresql", POSTGRESQL),
     program("postgres", "NEAP_POSTGRES", "postgresql", POSTGRESQL),
     program("prometheus", "NEAP_PROMETHEUS", "prometheus", "usr/bin"),
     program("h2load", "NEAP_H2LOAD", "nghttp2-client", "usr/bin"),
+    program("skopeo", "NEAP_SKOPEO", "skopeo", "usr/bin"),
+    program(
+        "docker-registry",
+        "NEAP_DOCKER_REGISTRY",
+        "docker-registry",
+        "usr/bin",
+    ),
 ];
 
 /// The program that its variable names, or the one that the machine has, or the one that was fetched

@@ -48,7 +48,8 @@ pub(crate) fn proxies() -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(all)
 }
 
-fn built(name: &str, package: &str) -> Result<PathBuf> {
+/// A program of the module that `tests/peers/NAME` requires, built once per version.
+pub(super) fn built(name: &str, package: &str) -> Result<PathBuf> {
     let source = process::root().join("tests/peers").join(name);
     let read = |file: &str| {
         fs::read_to_string(source.join(file)).with_context(|| format!("reading {file} of {name}"))

@@ -146,7 +146,12 @@ impl FaultyWatch {
                 }
                 Action::Twice => copies = 2,
                 // The parser rejects plans with these actions here.
-                Action::CrashStale(..) | Action::Fail(_) | Action::Conflict(_) => {}
+                Action::CrashStale(..)
+                | Action::Fail(_)
+                | Action::Conflict(_)
+                | Action::Lose
+                | Action::Truncate(_)
+                | Action::Corrupt(_) => {}
             }
         }
         if self.ended {

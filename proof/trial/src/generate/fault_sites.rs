@@ -27,6 +27,13 @@ impl FaultSite {
         self.filter.verb == Some(Verb::Create)
     }
 
+    /// Whether it is a call over HTTP, which has a body and a connection that breaks. Other calls are
+    /// named by a word, and these by their method.
+    pub(super) fn is_http(&self) -> bool {
+        let call = self.filter.call.as_deref().unwrap_or_default();
+        !call.is_empty() && call.bytes().all(|byte| byte.is_ascii_uppercase())
+    }
+
     /// Whether it is the renewal of a Lease on its way to the server.
     pub(super) fn renews(&self) -> bool {
         self.point == Point::WriteBefore && self.filter.kind.as_deref() == Some(LEASES)
@@ -66,7 +73,7 @@ pub fn fault_sites(entries: &[TraceEntry]) -> Vec<FaultSite> {
             (EntryKind::Request, Verb::List) => Point::ListPage,
             (EntryKind::Request, Verb::Watch) => Point::WatchOpen,
             (EntryKind::Request, Verb::Call) => Point::ExtBefore,
-            (EntryKind::Response(200), Verb::Call) => Point::ExtAfter,
+            (EntryKind::Response(200..300), Verb::Call) => Point::ExtAfter,
             (EntryKind::Request, _) => Point::WriteBefore,
             (EntryKind::Response(200..300), verb) if verb.writes() => Point::WriteAfter,
             _ => continue,

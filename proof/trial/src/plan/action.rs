@@ -31,8 +31,15 @@ pub enum Action {
     /// The watch ends, and cannot be opened for this time; changes in between appear only as their
     /// final state.
     Merge(Duration),
-    /// The event is delivered twice.
+    /// The event, or the call over HTTP, is delivered twice.
     Twice,
+    /// The connection of a call over HTTP breaks: before the system has seen the request, or after it
+    /// has carried it out.
+    Lose,
+    /// The body of the answer over HTTP breaks off after this number of bytes.
+    Truncate(u64),
+    /// The body of the answer over HTTP has one wrong byte, at about this position.
+    Corrupt(u64),
 }
 
 /// A refusal.
@@ -51,8 +58,13 @@ impl Action {
         let outside = matches!(point, Point::ExtBefore | Point::ExtAfter);
         match self {
             Self::Lag(..) if outside => Some("a system outside has no watches"),
+            Self::Twice if point == Point::ExtBefore => None,
             Self::Reset | Self::Merge(_) | Self::Twice if !at_event => {
                 Some("only a watch.event can do that")
+            }
+            Self::Lose if !outside => Some("only a call outside can be lost"),
+            Self::Truncate(_) | Self::Corrupt(_) if point != Point::ExtAfter => {
+                Some("only an answer has a body: ext.after")
             }
             Self::Gone if !at_event && point != Point::WatchOpen => {
                 Some("only a watch can be told that its version has expired")
@@ -85,7 +97,10 @@ impl Action {
             Self::Reset => "reset".to_owned(),
             Self::Gone => "gone".to_owned(),
             Self::Merge(_) => "merge".to_owned(),
-            Self::Twice => "dup".to_owned(),
+            Self::Twice => format!("dup{after}"),
+            Self::Lose => format!("lose{after}"),
+            Self::Truncate(_) => format!("truncate{after}"),
+            Self::Corrupt(_) => format!("corrupt{after}"),
         }
     }
 }
@@ -117,6 +132,9 @@ impl fmt::Display for Action {
             Self::Gone => f.write_str("gone"),
             Self::Merge(time) => write!(f, "merge {}", PlanDuration(*time)),
             Self::Twice => f.write_str("dup"),
+            Self::Lose => f.write_str("lose"),
+            Self::Truncate(bytes) => write!(f, "truncate {bytes}"),
+            Self::Corrupt(position) => write!(f, "corrupt {position}"),
         }
     }
 }

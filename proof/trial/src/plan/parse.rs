@@ -215,10 +215,13 @@ fn action(tokens: &mut TokenReader<'_>) -> Result<Action, String> {
         "reset" => Action::Reset,
         "gone" => Action::Gone,
         "dup" => Action::Twice,
+        "lose" => Action::Lose,
+        "truncate" => Action::Truncate(tokens.number("how many bytes")?),
+        "corrupt" => Action::Corrupt(tokens.number("which byte")?),
         other => {
             return Err(format!(
                 "a run in one process has no action {other}; it has crash, crash stale, pause, \
-                 delay, merge, fail, conflict, lag, reset, gone and dup"
+                 delay, merge, fail, conflict, lag, reset, gone, dup, lose, truncate and corrupt"
             ));
         }
     })

@@ -7,6 +7,7 @@ mod docs_page;
 mod fanout;
 mod operation;
 mod oracles;
+mod outside;
 mod regression_test;
 mod toy;
 mod waiting_operations;

@@ -129,6 +129,9 @@ pub fn read(
             found.push(LayerEntry { head, content });
         }
     }
+    // The end of the compression has a checksum of what came before.
+    let mut rest = archive.into_inner();
+    io::copy(&mut rest, &mut io::sink()).map_err(|error| limits.failure(error))?;
     Ok(found)
 }
 

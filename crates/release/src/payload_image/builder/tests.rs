@@ -241,15 +241,15 @@ async fn bad_images_are_refused_by_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_layer_that_is_cut_or_changed_gives_no_payload() {
+async fn a_layer_that_is_changed_gives_no_payload_and_one_that_is_cut_is_resumed() {
     let lab = Lab::open().await;
-    for fault in [Fault::Truncated(20), Fault::Corrupted(20)] {
-        lab.registry.faults().inject(CallMatcher::path("/v2/ocp/web-operator/blobs/*").method(Method::GET), fault);
-        let error = lab.build(request()).await.unwrap_err();
-        assert!(why::chain(&error).contains("web-operator"), "{fault:?}: {error}");
-        assert_eq!(lab.registry.faults().unused(), [""; 0]);
-        lab.registry.faults().clear();
-        lab.clock.sleep(std::time::Duration::from_hours(1)).await;
-    }
+    let blobs = || CallMatcher::path("/v2/ocp/web-operator/blobs/*").method(Method::GET);
+    lab.registry.faults().inject(blobs(), Fault::Corrupted(20));
+    let error = lab.build(request()).await.unwrap_err();
+    assert!(why::chain(&error).contains("web-operator"), "{error}");
+    assert_eq!(lab.registry.faults().unused(), [""; 0]);
+    lab.registry.faults().clear();
+    // What is cut is asked for again, from where it ended.
+    lab.registry.faults().inject(blobs(), Fault::Truncated(100));
     lab.build(request()).await.unwrap();
 }

@@ -1,0 +1,8 @@
+//! The OCI registry against its specification and against real clients, in one executable.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod clients;
+mod peers;
+mod scenario;
+mod scenarios;

@@ -1,0 +1,122 @@
+//! `reimport` and `mirror-cleanup`: one pass, or one every interval.
+
+use std::{io::Write, time::Duration};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, api::ListParams};
+use neap_kit::{apply::Writer, clock::Clock, lease::Leadership};
+use neap_release::{
+    image_stream::{api::ImageStream, pull_secrets},
+    mirror_cleanup::{self, scope},
+    oci::credentials::Credentials,
+    reimport::{self, Reimporter},
+};
+
+use super::{CleanupOptions, ReimportOptions};
+use crate::{
+    exit::{Exit, Failure, chain},
+    inspect::{cluster::Cluster, print},
+};
+
+/// The field manager of requests for imports.
+const MANAGER: &str = "neap-release-reimport";
+
+pub(super) async fn reimport(options: &ReimportOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let cluster = Cluster::connect(&options.cluster, None).await?;
+    let clock = Clock::system();
+    let settings = reimport::Options {
+        namespaces: options.namespaces.clone(),
+        interval: options.interval,
+        per_pass: options.limit,
+        dry_run: options.dry_run,
+        ..reimport::Options::default()
+    };
+    let writer = Writer::new(cluster.client.clone(), MANAGER, Leadership::without_election(clock), clock);
+    let mut reimporter = Reimporter::new(writer, clock, settings);
+    loop {
+        let report = match reimporter.pass(&cluster.client).await {
+            Ok(report) => report,
+            Err(error) if options.once => return Err(unreadable(&error)),
+            Err(error) => {
+                tracing::warn!("a pass was not made: {}", chain(&error));
+                wait(clock, options.interval).await;
+                continue;
+            }
+        };
+        for asked in &report.asked {
+            print::text(out, &asked.to_string())?;
+        }
+        for problem in &report.problems {
+            print::text(out, &format!("! {problem}"))?;
+        }
+        let verb = if options.dry_run { "would be asked for" } else { "asked for" };
+        print::text(out, &format!("{} imports failed, {} {verb}", report.failed, report.asked.len()))?;
+        if options.once {
+            return Ok(());
+        }
+        wait(clock, options.interval).await;
+    }
+}
+
+pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let cluster = Cluster::connect(&options.cluster, None).await?;
+    let settings = mirror_cleanup::Options {
+        minimum_age: options.minimum_age,
+        per_pass: options.limit,
+        dry_run: options.dry_run,
+    };
+    let client = options.registry.client_with(credentials(&cluster, options).await?)?;
+    loop {
+        let mut streams = Vec::new();
+        for namespace in &options.namespaces {
+            let api: Api<ImageStream> = Api::namespaced(cluster.client.clone(), namespace);
+            let found = api.list(&ListParams::default()).await;
+            let what = format!("the image streams of {namespace}");
+            streams.extend(found.map_err(|error| cluster.failed(&what, &error))?);
+        }
+        let report = mirror_cleanup::pass(&client, &scope(&streams), &settings).await;
+        let verb = if options.dry_run { "would delete" } else { "deleted" };
+        for image in &report.deleted {
+            print::text(out, &format!("{verb} {image}"))?;
+        }
+        for problem in &report.problems {
+            print::text(out, &format!("! {problem}"))?;
+        }
+        let more = if report.limited { "; the limit of the pass was reached" } else { "" };
+        print::text(out, &format!("{verb} {}, kept {} that are young{more}", report.deleted.len(), report.kept))?;
+        if options.once {
+            return Ok(());
+        }
+        wait(Clock::system(), options.interval).await;
+    }
+}
+
+/// The credentials in the Secret: of type dockerconfigjson, or with the key `config.json`.
+async fn credentials(cluster: &Cluster, options: &CleanupOptions) -> Result<Credentials, Failure> {
+    let (namespace, name) = (&options.credentials_namespace, &options.credentials_secret);
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
+    let secret = api.get(name).await;
+    let secret = secret.map_err(|error| cluster.failed(&format!("secret {namespace}/{name}"), &error))?;
+    let plain = secret.data.as_ref().and_then(|data| data.get("config.json"));
+    let parsed = match plain {
+        Some(text) => Some(Credentials::parse(&String::from_utf8_lossy(&text.0))),
+        None => pull_secrets::parse(&secret),
+    };
+    let what = format!("cannot use secret {namespace}/{name}");
+    let failed = |why: &str| {
+        Failure::new("NT-RELEASE-0108", Exit::Usage, &what, why).remedy("put the content of a docker config.json under the key config.json")
+    };
+    match parsed {
+        Some(Ok(credentials)) => Ok(credentials),
+        Some(Err(error)) => Err(failed(&chain(&error))),
+        None => Err(failed("it has neither config.json nor .dockerconfigjson")),
+    }
+}
+
+async fn wait(clock: Clock, interval: Duration) {
+    clock.sleep(interval).await;
+}
+
+fn unreadable(error: &reimport::Error) -> Failure {
+    Failure::new("NT-CLI-0006", Exit::Failed, "cannot ask for imports", &chain(error)).remedy("check the namespaces and the rights of the user")
+}
