@@ -11,9 +11,11 @@
 mod bench;
 mod check;
 mod differential;
+mod dist;
 mod faults;
 mod generate;
 mod idle;
+mod image;
 mod kit;
 mod load;
 mod loss;
@@ -134,6 +136,10 @@ enum Task {
     Faults(faults::Faults),
     /// Lets services fall asleep and wake under load, and counts what is lost or sent twice
     Loss(loss::Loss),
+    /// Builds the OCI image of neap, without a container engine
+    Image(image::Image),
+    /// Builds the archive of neap, with completions, manual pages, checksums and SBOM
+    Dist(dist::Dist),
     /// Writes the generated files
     Generate {
         /// Write nothing, and fail if a committed one differs
@@ -173,6 +179,8 @@ fn main() -> ExitCode {
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Loss(loss) => loss::run(&loss),
+        Task::Image(image) => image::run(&image),
+        Task::Dist(dist) => dist::run(&dist),
         Task::Generate { check } => generate::run(check).map(|()| true),
     };
     match holds {

@@ -26,6 +26,9 @@ pub mod reason;
 // The state of a service in words; pure.
 pub mod account;
 
+// The registration of the area: error codes, definition, kinds, check; pure.
+pub mod area;
+
 // What the options of both roles have in common.
 pub mod options;
 

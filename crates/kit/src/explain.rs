@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use self::{decide::explain, kinds::Assessment};
-use crate::{key::Key, operation::Operation};
+use crate::{key::Key, operation::Operation, why::Catalogue};
 
 /// What is known about an object.
 #[derive(Debug, Clone)]
@@ -44,6 +44,8 @@ pub struct Facts {
     pub related_events: Arc<[Event]>,
     /// Operations; those on other objects are ignored.
     pub operations: Vec<Operation>,
+    /// The catalogue whose codes lead to remedies.
+    pub catalogue: Catalogue,
     /// The current time.
     pub now: Timestamp,
 }

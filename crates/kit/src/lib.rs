@@ -24,6 +24,8 @@ pub mod telemetry;
 
 pub mod backoff;
 
+pub mod client;
+
 pub mod own_writes;
 
 pub mod lease;
@@ -51,6 +53,8 @@ pub mod audit;
 pub mod operation;
 
 pub mod explain;
+
+pub mod area;
 
 #[cfg(test)]
 mod server;

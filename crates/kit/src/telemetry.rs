@@ -12,6 +12,7 @@ mod events;
 mod export;
 mod log;
 mod metrics;
+mod outbound;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -34,6 +35,7 @@ pub use self::{
     export::Exports,
     log::{Format, SubscribeError, subscribe},
     metrics::Metrics,
+    outbound::OutboundCallFinished,
     trace::continue_trace,
 };
 

@@ -9,11 +9,11 @@ mod near;
 #[cfg(test)]
 mod tests;
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, sync::Arc};
 
 use serde::Serialize;
 
-pub use self::{catalogue::all, near::nearest};
+pub use self::catalogue::all;
 
 /// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -58,6 +58,12 @@ pub struct CatalogueEntry {
     pub http: u16,
 }
 
+/// All entries of a program: those of this crate, and those that its areas register. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    parts: Arc<[&'static [CatalogueEntry]]>,
+}
+
 /// The code of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Code(pub &'static str);
@@ -86,7 +92,46 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The entry of a code, in any case.
+/// What is wrong with an entry whose code has to start with `prefix`, in words for its author.
+pub fn problems(entry: &CatalogueEntry, prefix: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let number = entry.code.0.strip_prefix(prefix).unwrap_or_default();
+    let is_number = matches!(number.len(), 3 | 4) && number.parse::<u16>().is_ok();
+    let sentence = |text: &str| text.len() > 20 && text.ends_with('.');
+    for (fine, problem) in [
+        (
+            is_number,
+            format!("it is not {prefix} and three or four digits"),
+        ),
+        (
+            sentence(entry.cause),
+            "its cause is not a sentence".to_owned(),
+        ),
+        (
+            sentence(entry.remedy),
+            "its remedy is not a sentence".to_owned(),
+        ),
+        (
+            entry.title.starts_with(|first: char| first.is_lowercase()),
+            "its title does not start in lower case".to_owned(),
+        ),
+        (
+            (400..600).contains(&entry.http),
+            format!("{} is no HTTP status of an error", entry.http),
+        ),
+        (
+            (entry.class == Class::PlatformBug) == (entry.http == 500),
+            "only a bug is an internal error, 500".to_owned(),
+        ),
+    ] {
+        if !fine {
+            problems.push(format!("{}: {problem}", entry.code));
+        }
+    }
+    problems
+}
+
+/// The entry of a code of this crate or of the command line, in any case.
 pub fn find(code: &str) -> Option<&'static CatalogueEntry> {
     all().find(|entry| entry.code.0.eq_ignore_ascii_case(code.trim()))
 }

@@ -2,7 +2,6 @@
 //!
 //! Declarations only: each command is implemented in the module of its name.
 
-mod idle;
 mod inspect;
 
 use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
@@ -10,15 +9,15 @@ use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use self::idle::{
-    IdleCommand, KeepOptions, ListOptions, PlanOptions, Scope, ShowOptions, SleepOptions,
-    UninstallOptions, WakeOptions, Which,
-};
 pub(crate) use self::inspect::{
-    AuditCommand, AuditVerifyOptions, CheckOptions, CheckOutput, CheckScope, ClusterOptions,
-    ExplainOptions, InspectCommand, StatusOptions,
+    AuditCommand, AuditVerifyOptions, CheckOptions, CheckOutput, ClusterOptions, ExplainOptions,
+    InspectCommand, Scope, StatusOptions,
 };
-use crate::{sample::Sample, up::Listen};
+use crate::{
+    areas::{AreasCommand, AreasUpOptions},
+    sample::Sample,
+    up::Listen,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,11 +88,8 @@ pub(crate) enum Command {
     #[command(flatten)]
     Inspect(InspectCommand),
 
-    /// Manage services that sleep, or run the operator or the resolver
-    Idle {
-        #[command(subcommand)]
-        command: IdleCommand,
-    },
+    #[command(flatten)]
+    Area(AreasCommand),
 
     /// Print the version of neap and of the Kubernetes API it serves
     Version {
@@ -173,9 +169,8 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration, conflicts_with = "bare")]
     pub(crate) service_lag: Duration,
 
-    /// Do not run the idle operator and resolver, for example to install deploy/idle instead
-    #[arg(long, conflicts_with = "bare")]
-    pub(crate) without_idle: bool,
+    #[command(flatten)]
+    pub(crate) areas: AreasUpOptions,
 
     /// Accept requests without credentials as system:anonymous, which may read little more than
     /// the health of the server; false refuses them
@@ -184,7 +179,7 @@ pub(crate) struct UpOptions {
 }
 
 /// Parses a duration such as 500ms, 2s, 1m or 3d.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const EXPECTED: &str = "write it like 500ms, 90s, 2h or 3d";
     let span = text
         .parse()
@@ -200,7 +195,7 @@ fn in_days(text: &str) -> Result<jiff::SignedDuration, jiff::Error> {
 }
 
 /// Parses a timestamp. It must have a UTC offset, so that it is unambiguous.
-fn timestamp(text: &str) -> Result<jiff::Timestamp, String> {
+pub(crate) fn timestamp(text: &str) -> Result<jiff::Timestamp, String> {
     let expected = "write it like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00";
     text.parse().map_err(|_| expected.to_owned())
 }

@@ -10,6 +10,7 @@ mod explain;
 pub(crate) mod print;
 pub(crate) mod read;
 mod status;
+pub(crate) mod table;
 
 use std::{future::Future, io::Write};
 

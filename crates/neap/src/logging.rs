@@ -12,7 +12,7 @@ use rustix::fs::fstat;
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::{
-    cli::{Command, IdleCommand},
+    cli::Command,
     exit::{Exit, Failure, chain},
 };
 
@@ -36,12 +36,7 @@ pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> 
 /// The service name in traces, for commands that a cluster runs.
 fn role(command: &Command) -> Option<&'static str> {
     match command {
-        Command::Idle {
-            command: IdleCommand::Operator { .. },
-        } => Some("neap-idle-operator"),
-        Command::Idle {
-            command: IdleCommand::Resolver,
-        } => Some("neap-idle-resolver"),
+        Command::Area(command) => command.role(),
         _ => None,
     }
 }

@@ -4,11 +4,11 @@
 //! depends on it. Invariants: the exit code reports how the process ended (see [`exit::Exit`]), and
 //! a private folder never outlives the process.
 
+mod areas;
 mod cli;
 mod completion;
 mod environment;
 mod exit;
-mod idle;
 mod inspect;
 mod launch;
 mod logging;
@@ -57,7 +57,7 @@ fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
         Command::Inspect(command) => inspect::run(command, symbols, &mut io::stdout().lock()),
-        Command::Idle { command } => idle::run(command, symbols, &mut io::stdout().lock()),
+        Command::Area(command) => command.run(symbols, &mut io::stdout().lock()),
         Command::Sample(sample) => sample::run(sample),
         // Handled in `main`, because its exit code is that of the container.
         Command::Launch { .. } => Ok(()),

@@ -4,7 +4,7 @@ mod grpc;
 mod http1;
 mod tcp;
 
-use std::io;
+use std::{error::Error, io};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -70,10 +70,20 @@ type Sent = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>;
 fn sent(sent: Sent) -> Result<Response<Incoming>, RequestError> {
     sent.map_err(|mut error| {
         let unsent = error.take_message().is_some();
-        if unsent {
+        if unsent || is_beyond_goaway(error.error()) {
             RequestError::Unsent
         } else {
             RequestError::Lost(neap_kit::why::chain(error.error()))
         }
+    })
+}
+
+/// Whether the server closed the connection without reading the stream. `GOAWAY` with `NO_ERROR` fails only
+/// the streams above the last one that the server takes, and gRPC's own libraries repeat those. The ledger
+/// counts a duplicate if the server took it after all.
+fn is_beyond_goaway(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|it| it.downcast_ref::<h2::Error>());
+    cause.is_some_and(|it| {
+        it.is_go_away() && it.is_remote() && it.reason() == Some(h2::Reason::NO_ERROR)
     })
 }

@@ -39,7 +39,7 @@ use crate::{
 /// Time beyond the lag of the data plane for which terminating pods accept connections: longer than
 /// clients keep an idle connection, so that no request is sent over a connection that is being
 /// closed.
-const LINGER_MARGIN: Duration = Duration::from_secs(7);
+const LINGER_MARGIN: Duration = Duration::from_secs(15);
 /// Time to wait for anything that must happen.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(5);
 

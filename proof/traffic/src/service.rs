@@ -53,9 +53,13 @@ impl Service {
             "spec": {"selector": labels, "ports": [{"name": port, "port": PORT}]},
         });
         let service: KubeService = self.make(service).await?;
+        // A machine that is short of CPU delays probes as well: a ready pod stays ready.
         let container = json!({
             "name": "pod", "image": "loss/pod", "args": self.arguments,
-            "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+            "readinessProbe": {
+                "tcpSocket": {"port": PORT}, "periodSeconds": 1, "timeoutSeconds": 10,
+                "failureThreshold": 10,
+            },
         });
         let deployment = json!({
             "metadata": {"name": name},

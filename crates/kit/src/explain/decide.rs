@@ -11,10 +11,7 @@ use super::{
     kinds::{Assessment, assess},
     text,
 };
-use crate::{
-    operation::{Operation, Phase},
-    why,
-};
+use crate::operation::{Operation, Phase};
 
 /// The length from which equal texts are taken for the same statement.
 const MIN_REPEATED_LENGTH: usize = 20;
@@ -198,7 +195,9 @@ fn advice(
     texts.extend(causes.map(|status| serde_json::to_string(status).unwrap_or_default()));
     texts.extend(warnings.iter().filter_map(|event| event.message.clone()));
     let codes: BTreeSet<_> = texts.iter().flat_map(|text| codes(text)).collect();
-    let remedies = codes.into_iter().filter_map(why::find);
+    let remedies = codes
+        .into_iter()
+        .filter_map(|code| facts.catalogue.find(code));
     let mut advice = assessment.map_or_else(Vec::new, |assessment| assessment.advice);
     advice.extend(remedies.map(|entry| format!("{} ({})", entry.remedy, entry.code)));
     if verdict == Verdict::NotFound && advice.is_empty() {

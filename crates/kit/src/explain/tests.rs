@@ -17,6 +17,7 @@ fn facts(object: Option<Value>) -> Facts {
         events: Vec::new(),
         related_events: Arc::default(),
         operations: Vec::new(),
+        catalogue: Catalogue::default(),
         now: NOW.parse().unwrap(),
     }
 }

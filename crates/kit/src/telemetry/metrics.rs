@@ -23,6 +23,9 @@ pub struct Metrics {
     pub(super) watch_failures: Family<WatchLabels, Counter>,
     pub(super) lease_transitions: Family<TransitionLabels, Counter>,
     pub(super) leads: Family<LeaseLabels, Gauge>,
+    pub(super) outbound_calls: Family<OutboundCallLabels, Counter>,
+    pub(super) outbound_retries: Family<OutboundClientLabels, Counter>,
+    pub(super) outbound_call_duration: Durations<OutboundClientLabels>,
 }
 
 type Durations<S> = Family<S, Histogram, fn() -> Histogram>;
@@ -47,6 +50,8 @@ labels! {
     WatchEventLabels { watch: String, event: &'static str }
     LeaseLabels { lease: String }
     TransitionLabels { lease: String, to: &'static str }
+    OutboundClientLabels { client: &'static str }
+    OutboundCallLabels { client: &'static str, code: String }
 }
 
 /// Buckets from a millisecond to a minute.
@@ -73,9 +78,13 @@ impl Metrics {
             watch_failures: Family::default(),
             lease_transitions: Family::default(),
             leads: Family::default(),
+            outbound_calls: Family::default(),
+            outbound_retries: Family::default(),
+            outbound_call_duration: Family::new_with_constructor(durations),
         };
         metrics.register_controllers(registry);
         metrics.register_requests(registry);
+        metrics.register_outbound(registry);
         metrics
     }
 
@@ -132,6 +141,27 @@ impl Metrics {
             transitions,
         );
         registry.register("leads", "Whether this process leads", self.leads.clone());
+    }
+
+    fn register_outbound(&self, registry: &mut Registry) {
+        let calls = self.outbound_calls.clone();
+        registry.register(
+            "outbound_calls",
+            "Requests to systems outside the cluster by client and status",
+            calls,
+        );
+        let retries = self.outbound_retries.clone();
+        registry.register(
+            "outbound_retries",
+            "Requests to systems outside the cluster that repeat another",
+            retries,
+        );
+        registry.register_with_unit(
+            "outbound_call_duration",
+            "Time until a system outside the cluster responded",
+            Unit::Seconds,
+            self.outbound_call_duration.clone(),
+        );
     }
 
     /// Sets the number of keys of a controller in this state.

@@ -1,22 +1,25 @@
 //! Suggestions for mistyped codes.
 
-use super::{CatalogueEntry, all};
+use super::{Catalogue, CatalogueEntry};
 
 /// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 3;
 /// The maximum edit distance of a suggestion.
 const MAX_DISTANCE: usize = 2;
 
-/// The entries whose codes are most similar to `typed`, the most similar first.
-pub fn nearest(typed: &str) -> Vec<&'static CatalogueEntry> {
-    let typed = normalized(typed);
-    let mut near: Vec<_> = all()
-        .map(|entry| (distance(&typed, &normalized(entry.code.0)), entry))
-        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
-        .collect();
-    near.sort_by_key(|(distance, entry)| (*distance, entry.code));
-    near.truncate(MAX_SUGGESTIONS);
-    near.into_iter().map(|(_, entry)| entry).collect()
+impl Catalogue {
+    /// The entries whose codes are most similar to `typed`, the most similar first.
+    pub fn nearest(&self, typed: &str) -> Vec<&'static CatalogueEntry> {
+        let typed = normalized(typed);
+        let mut near: Vec<_> = self
+            .all()
+            .map(|entry| (distance(&typed, &normalized(entry.code.0)), entry))
+            .filter(|(distance, _)| *distance <= MAX_DISTANCE)
+            .collect();
+        near.sort_by_key(|(distance, entry)| (*distance, entry.code));
+        near.truncate(MAX_SUGGESTIONS);
+        near.into_iter().map(|(_, entry)| entry).collect()
+    }
 }
 
 /// The code without what users leave out: the prefix, dashes, and leading zeros.

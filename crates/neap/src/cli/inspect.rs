@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{
+    ArgGroup, Args, Subcommand, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 
 use super::Output;
+use crate::areas;
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -81,6 +85,26 @@ pub(crate) struct ClusterOptions {
     pub(crate) context: Option<String>,
 }
 
+/// Flags that select cluster and namespace.
+#[derive(Debug, Args)]
+pub(crate) struct Scope {
+    /// Namespace; by default that of the context
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        conflicts_with = "all_namespaces"
+    )]
+    pub(crate) namespace: Option<String>,
+
+    /// All namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ExplainOptions {
     /// Error code such as NT-UP-0001, or object as KIND/NAME; without it, all codes are listed
@@ -126,9 +150,9 @@ pub(crate) struct StatusOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckOptions {
-    /// Check only the server and this part; idle means services that sleep
-    #[arg(value_enum, value_name = "WHAT")]
-    pub(crate) what: Option<CheckScope>,
+    /// Check only the server and this area
+    #[arg(value_name = "AREA", value_parser = PossibleValuesParser::new(checked_areas()))]
+    pub(crate) area: Option<String>,
 
     /// Also check this data folder, and the server that uses it
     #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
@@ -140,13 +164,6 @@ pub(crate) struct CheckOptions {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = CheckOutput::Full)]
     pub(crate) output: CheckOutput,
-}
-
-/// Part that can be checked by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckScope {
-    /// Services that sleep: the operator, the resolvers and every ElastiService
-    Idle,
 }
 
 /// Output format of `neap check`.
@@ -184,4 +201,10 @@ pub(crate) struct AuditVerifyOptions {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+/// The areas that have a check, each with what it is about.
+fn checked_areas() -> impl Iterator<Item = PossibleValue> {
+    let areas = areas::all().filter(|area| area.check.is_some());
+    areas.map(|area| PossibleValue::new(area.name).help(area.title))
 }

@@ -1,18 +1,21 @@
 //! `neap check`: checks this machine, the data folder, the server and its objects.
 
 mod api;
+mod area;
 mod cluster;
 mod data;
 mod host;
-mod idle;
 mod report;
 
 use std::io::Write;
 
-use self::report::{Finding, FindingGroup, Level};
+use neap_kit::area::{Finding, Level};
+
+use self::report::FindingGroup;
 use super::{cluster::Cluster, print};
 use crate::{
-    cli::{CheckOptions, CheckOutput, CheckScope},
+    areas,
+    cli::{CheckOptions, CheckOutput},
     exit::{Exit, Failure},
     symbols::Symbols,
 };
@@ -37,7 +40,7 @@ pub(super) async fn run(
 
 async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
     let mut groups = Vec::new();
-    if options.what.is_none() {
+    if options.area.is_none() {
         groups.push(FindingGroup::new("this machine", host::check()));
     }
     let kubeconfig = options.data.as_ref().map(|data| data.join("kubeconfig"));
@@ -65,20 +68,21 @@ async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
         groups.push(FindingGroup::new("the data folder", findings));
     }
     groups.push(FindingGroup::new("the server", api));
-    match (&reached, options.what) {
-        (Some(cluster), Some(CheckScope::Idle)) => {
-            groups.push(FindingGroup::new(
-                "services that sleep",
-                idle::check(cluster).await,
-            ));
+    let Some(cluster) = &reached else {
+        return groups;
+    };
+    match &options.area {
+        Some(name) => {
+            let areas = areas::all().filter(|area| area.name == name);
+            for (area, check) in areas.filter_map(|area| Some((area, area.check?))) {
+                let findings = area::check(cluster, &check).await;
+                groups.push(FindingGroup::new(area.title, findings));
+            }
         }
-        (Some(cluster), None) => {
-            groups.push(FindingGroup::new(
-                "the cluster",
-                cluster::check(cluster).await,
-            ));
+        None => {
+            let findings = cluster::check(cluster).await;
+            groups.push(FindingGroup::new("the cluster", findings));
         }
-        (None, _) => {}
     }
     groups
 }

@@ -1,17 +1,13 @@
 //! `neap explain`: the meaning of an error code, or the state of an object and its causes.
 
 mod code;
-mod elasti_service;
 mod object;
 mod resource;
 
 use std::io::Write;
 
 use self::object::ObjectRef;
-pub(super) use self::{
-    elasti_service::{account_of, assessment_of},
-    object::decode_valid,
-};
+pub(super) use self::object::decode_valid;
 use super::block_on;
 use crate::{
     cli::ExplainOptions,

@@ -1,27 +1,14 @@
 //! Reads untyped objects from the server, in pages.
 
 use kube::Client;
+pub(crate) use neap_kit::area::ResourceType;
 use serde_json::Value;
 
 /// Objects per page of a list.
 const PAGE: usize = 500;
 
-/// A kind that commands read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ResourceType {
-    pub(crate) name: &'static str,
-    pub(crate) api_version: &'static str,
-    pub(crate) plural: &'static str,
-    namespaced: bool,
-}
-
 const fn kind(name: &'static str, api_version: &'static str, plural: &'static str) -> ResourceType {
-    ResourceType {
-        name,
-        api_version,
-        plural,
-        namespaced: true,
-    }
+    ResourceType::namespaced(name, api_version, plural)
 }
 
 const fn cluster_scoped(kind: ResourceType) -> ResourceType {
@@ -46,11 +33,6 @@ pub(crate) const SLICE: ResourceType =
     kind("EndpointSlice", "discovery.k8s.io/v1", "endpointslices");
 pub(crate) const CLASS: ResourceType =
     cluster_scoped(kind("StorageClass", "storage.k8s.io/v1", "storageclasses"));
-pub(crate) const ELASTI_SERVICE: ResourceType = kind(
-    "ElastiService",
-    "elasti.truefoundry.com/v1alpha1",
-    "elastiservices",
-);
 pub(crate) const OPERATION: ResourceType = kind("Operation", "neaptide.dev/v1alpha1", "operations");
 
 /// The path of a collection.
@@ -91,6 +73,17 @@ pub(crate) async fn list(
     namespace: Option<&str>,
     fields: Option<&str>,
 ) -> Result<Vec<Value>, kube::Error> {
+    let found = list_served(client, kind, namespace, fields).await?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Lists the objects of a kind as [`list`] does; `None` if the server does not have the kind.
+pub(crate) async fn list_served(
+    client: &Client,
+    kind: ResourceType,
+    namespace: Option<&str>,
+    fields: Option<&str>,
+) -> Result<Option<Vec<Value>>, kube::Error> {
     let path = path(
         kind.api_version,
         namespace.filter(|_| kind.namespaced),
@@ -101,14 +94,14 @@ pub(crate) async fn list(
     loop {
         let page = format!("{path}?limit={PAGE}{fields}{next}");
         let Some(mut page) = find(client, &page).await? else {
-            return Ok(all);
+            return Ok(None);
         };
         if let Value::Array(items) = page["items"].take() {
             all.extend(items.into_iter().map(|item| with_kind(kind, item)));
         }
         match page["metadata"]["continue"].as_str() {
             Some(token) if !token.is_empty() => next = format!("&continue={}", escaped(token)),
-            _ => return Ok(all),
+            _ => return Ok(Some(all)),
         }
     }
 }

@@ -11,10 +11,7 @@ use std::io::Write;
 use neap_kit::clock::Clock;
 
 pub(super) use self::{
-    report::{
-        CLAIMS, ELASTI_SERVICES, NODES, ObjectStatus, PODS, SERVICES, StatusReport, WORKLOADS,
-        report,
-    },
+    report::{CLAIMS, NODES, ObjectStatus, PODS, SERVICES, StatusReport, WORKLOADS, report},
     snapshot::ClusterSnapshot,
 };
 use super::{cluster::Cluster, print, read};

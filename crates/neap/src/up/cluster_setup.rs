@@ -22,21 +22,21 @@ use crate::{
 };
 
 /// Claimed after all other input was validated, and built once the API server is open.
-pub(super) enum ClusterSetup {
+pub(super) enum ClusterSetup<'a> {
     /// The API server only; services get addresses of this network.
     Bare((Ipv4Addr, u8)),
     /// A node and the controllers.
     World {
-        options: Box<WorldOptions>,
+        options: Box<WorldOptions<'a>>,
         claim: BlockClaim,
         audited: Box<AuditedProcess>,
         containers: Arc<NodeRuntime>,
     },
 }
 
-impl ClusterSetup {
+impl<'a> ClusterSetup<'a> {
     /// Reads the files of the command line and claims an address block.
-    pub(super) async fn claim(options: &UpOptions, folder: &Folder) -> Result<Self, Failure> {
+    pub(super) async fn claim(options: &'a UpOptions, folder: &Folder) -> Result<Self, Failure> {
         if options.bare {
             let range = options.service_range;
             return Ok(Self::Bare(
@@ -101,6 +101,9 @@ impl ClusterSetup {
         let world = World::build(server.client(), *options, claim, *audited, address, &node)?;
         containers.set_node(world.access.clone());
         transcript.done("node", &format!("pods and services on {block}"));
+        for (title, text) in &world.announcements {
+            transcript.done(title, text);
+        }
         if let Some(why) = &world.isolation_refused {
             transcript.note(&format!("containers run as plain processes, without volumes at their mount paths and without service names: {why}"));
         }

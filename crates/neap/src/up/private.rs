@@ -10,12 +10,12 @@ use std::{
 };
 
 /// Creates the folder and its parents with mode 0700, if they do not exist.
-pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Replaces the file atomically.
-pub(super) fn write(path: &Path, contents: &str) -> io::Result<()> {
+pub(crate) fn write(path: &Path, contents: &str) -> io::Result<()> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -29,7 +29,7 @@ pub(super) fn write(path: &Path, contents: &str) -> io::Result<()> {
 }
 
 /// Reads the file; `None` if it does not exist.
-pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -23,8 +23,9 @@ use neap_world::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{address_block::BlockClaim, audit::AuditedProcess, idle, listen::Address, private};
+use super::{address_block::BlockClaim, audit::AuditedProcess, listen::Address};
 use crate::{
+    areas::{self, AreasUpOptions, Host, HostEnvironment},
     cli::UpOptions,
     exit::{Exit, Failure, chain},
     version,
@@ -36,16 +37,16 @@ const NODE_NAME: &str = "neap";
 const POD_STOP_GRACE: Duration = Duration::from_secs(8);
 
 /// The configuration of node and controllers.
-pub(super) struct WorldOptions {
+pub(super) struct WorldOptions<'a> {
     images: Images,
     launcher: PathBuf,
     lag: Duration,
-    without_idle: bool,
+    areas: &'a AreasUpOptions,
 }
 
-impl WorldOptions {
+impl<'a> WorldOptions<'a> {
     /// Reads the image table and finds the launcher.
-    pub(super) fn read(options: &UpOptions) -> Result<Self, Failure> {
+    pub(super) fn read(options: &'a UpOptions) -> Result<Self, Failure> {
         let launcher = std::env::current_exe().map_err(|error| {
             Failure::new(
                 "NT-UP-0021",
@@ -71,7 +72,7 @@ impl WorldOptions {
             images,
             launcher,
             lag: options.service_lag,
-            without_idle: options.without_idle,
+            areas: &options.areas,
         })
     }
 }
@@ -81,6 +82,8 @@ pub(super) struct World {
     manager: Manager,
     /// Access to the containers of the node.
     pub(super) access: Access,
+    /// What areas say about themselves: a title and a text.
+    pub(super) announcements: Vec<(&'static str, String)>,
     /// Why containers have no namespaces of their own, if they have none.
     pub(super) isolation_refused: Option<String>,
 }
@@ -89,7 +92,7 @@ impl World {
     /// Builds node and controllers; the node stores its files in `folder`.
     pub(super) fn build(
         client: Client,
-        options: WorldOptions,
+        options: WorldOptions<'_>,
         claim: BlockClaim,
         audited: AuditedProcess,
         address: &Address,
@@ -130,12 +133,18 @@ impl World {
         for component in components {
             manager.add(component);
         }
-        if !options.without_idle {
-            let tokens = folder.join("idle");
-            private::create_folder(&tokens).map_err(|error| failed(&error.to_string()))?;
-            for component in idle::components(&context, block, &tokens, manager.health())? {
-                manager.add(component);
-            }
+        let (health, api_url) = (manager.health(), address.url());
+        let mut host = Host::new(HostEnvironment {
+            context: &context,
+            health: &health,
+            block,
+            folder,
+            api_url: &api_url,
+        });
+        areas::host(&mut host, options.areas)?;
+        let hosted = host.into_parts();
+        for component in hosted.components {
+            manager.add(component);
         }
         manager.add(watching);
         audited.add_to(&mut manager, client, clock);
@@ -143,6 +152,7 @@ impl World {
         Ok(Self {
             manager,
             access,
+            announcements: hosted.announcements,
             isolation_refused,
         })
     }

@@ -104,6 +104,11 @@ fn adapted(mut object: Value, neap: &Path) -> Value {
         }
         container["readinessProbe"]["initialDelaySeconds"] = json!(0);
         container["readinessProbe"]["periodSeconds"] = json!(1);
+        // A machine that is short of CPU delays probes as well; no container is restarted for that.
+        for probe in ["readinessProbe", "livenessProbe"] {
+            container[probe]["timeoutSeconds"] = json!(10);
+            container[probe]["failureThreshold"] = json!(10);
+        }
     }
     object
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Finding;
 use crate::{
     exit::Failure,
     inspect::{cluster::Cluster, read},
 };
+use neap_kit::area::Finding;
 
 /// Runs the checks; also returns whether the server accepts the credentials.
 pub(super) async fn check(cluster: &Cluster) -> (Vec<Finding>, bool) {

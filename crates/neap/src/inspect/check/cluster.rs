@@ -1,13 +1,19 @@
 //! Checks of the objects in the cluster, derived from the report of `neap status`.
 
-use neap_kit::{clock::Clock, explain::Verdict};
+use neap_kit::{
+    area::{Area, AreaKind, Finding},
+    clock::Clock,
+    explain::Verdict,
+};
 
-use super::Finding;
-use crate::inspect::{
-    cluster::Cluster,
-    status::{
-        CLAIMS, ClusterSnapshot, ELASTI_SERVICES, NODES, ObjectStatus, PODS, SERVICES,
-        StatusReport, WORKLOADS, report,
+use crate::{
+    areas,
+    inspect::{
+        cluster::Cluster,
+        status::{
+            CLAIMS, ClusterSnapshot, NODES, ObjectStatus, PODS, SERVICES, StatusReport, WORKLOADS,
+            report,
+        },
     },
 };
 
@@ -35,28 +41,37 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
         let message = format!("you may not read {}", related_hidden.join(", "));
         findings.push(Finding::note("permissions", message, PERMISSION_HINT));
     }
-    for (name, lines, kinds, well) in [
-        ("nodes", &report.nodes, NODES, "ready"),
-        ("workloads", &report.workloads, WORKLOADS, "all ready"),
-        ("pods", &report.pods, PODS, "no problems"),
+    let well_services = "all with ready endpoints";
+    let mut lists = vec![
+        ("nodes", &report.nodes, NODES, "ready".to_owned()),
+        (
+            "workloads",
+            &report.workloads,
+            WORKLOADS,
+            "all ready".to_owned(),
+        ),
+        ("pods", &report.pods, PODS, "no problems".to_owned()),
         (
             "services",
             &report.services,
             SERVICES,
-            "all with ready endpoints",
+            well_services.to_owned(),
         ),
-        (
-            "elastiservices",
-            &report.elasti_services,
-            ELASTI_SERVICES,
-            "no problems; neap check idle shows details",
-        ),
-        ("claims", &report.claims, CLAIMS, "all bound"),
-    ] {
-        if name == "elastiservices" && lines.is_empty() {
-            // Not every server has ElastiServices.
-            continue;
+        ("claims", &report.claims, CLAIMS, "all bound".to_owned()),
+    ];
+    let names: Vec<_> = report
+        .areas
+        .0
+        .iter()
+        .map(|(kind, _)| [kind.resource.name])
+        .collect();
+    for ((kind, objects), name) in report.areas.0.iter().zip(&names) {
+        // Not every server has the kinds of every area.
+        if !objects.is_empty() {
+            lists.push((kind.resource.plural, objects, name, no_problems(kind)));
         }
+    }
+    for (name, lines, kinds, well) in lists {
         let unseen = report.hidden(kinds);
         let with_problems: Vec<_> = lines.iter().filter(|line| !line.is_fine()).collect();
         if !unseen.is_empty() {
@@ -67,7 +82,7 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
             findings.push(Finding::note(name, "none", hint));
         } else if with_problems.is_empty() {
             let message = match (name, lines.len()) {
-                ("pods" | "claims", _) => well.to_owned(),
+                ("pods" | "claims", _) => well.clone(),
                 (_, 0) => "none".to_owned(),
                 (_, count) => format!("{count}, {well}"),
             };
@@ -89,6 +104,16 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// What is said of a kind whose objects have no problems.
+fn no_problems(kind: &AreaKind) -> String {
+    let mut areas = areas::all().filter(|area| area.check.is_some());
+    let of_kind = |area: &Area| area.kinds.iter().any(|one| one.resource == kind.resource);
+    match areas.find(of_kind) {
+        Some(area) => format!("no problems; neap check {} shows details", area.name),
+        None => "no problems".to_owned(),
+    }
 }
 
 fn finding(name: &str, line: &ObjectStatus) -> Finding {
@@ -116,7 +141,9 @@ fn finding(name: &str, line: &ObjectStatus) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::{super::Level, *};
+    use neap_kit::area::Level;
+
+    use super::*;
 
     fn levels(objects: Vec<serde_json::Value>) -> Vec<(String, Level)> {
         let snapshot = ClusterSnapshot {

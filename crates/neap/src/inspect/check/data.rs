@@ -5,7 +5,6 @@ use std::{fs::File, io, path::Path};
 use neap_kit::audit::{AnchorOptions, audit_exists};
 use rustix::fs::statvfs;
 
-use super::Finding;
 use crate::{
     exit::chain,
     inspect::{
@@ -13,6 +12,7 @@ use crate::{
         cluster::Cluster,
     },
 };
+use neap_kit::area::Finding;
 
 /// Free space below which the store may soon refuse writes.
 const MIN_FREE_BYTES: u64 = 256 << 20;
@@ -91,7 +91,9 @@ fn audit_finding(verified: Result<AuditVerification, neap_kit::audit::Error>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Level, *};
+    use neap_kit::area::Level;
+
+    use super::*;
 
     #[tokio::test]
     async fn a_folder_that_is_missing_or_tampered_with_fails() {

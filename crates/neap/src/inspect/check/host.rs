@@ -9,7 +9,7 @@ use std::{
 use neap_world::node::namespace_support;
 use rustix::process::{Resource, getrlimit};
 
-use super::Finding;
+use neap_kit::area::Finding;
 
 /// Open files below which a few hundred clients and pods are too many.
 const MIN_OPEN_FILES: u64 = 4096;
@@ -147,7 +147,9 @@ fn low_ports(bound: Result<(), io::ErrorKind>, pods: LowPortPods) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Level, *};
+    use neap_kit::area::Level;
+
+    use super::*;
 
     #[test]
     fn missing_capabilities_are_reported_with_a_hint() {

@@ -2,57 +2,11 @@
 
 use std::fmt::Write as _;
 
+use neap_kit::area::{Finding, Level};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::symbols::Symbols;
-
-/// The result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) enum Level {
-    Ok,
-    /// Worth knowing, but no failure.
-    Note,
-    Failed,
-}
-
-/// The result of one check, with its message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) name: String,
-    pub(super) level: Level,
-    // The name in the JSON output.
-    #[serde(rename = "says")]
-    pub(super) message: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) hint: String,
-}
-
-impl Finding {
-    pub(super) fn ok(name: &str, message: impl Into<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            level: Level::Ok,
-            message: message.into(),
-            hint: String::new(),
-        }
-    }
-
-    pub(super) fn note(name: &str, message: impl Into<String>, hint: &str) -> Self {
-        Self {
-            level: Level::Note,
-            hint: hint.to_owned(),
-            ..Self::ok(name, message)
-        }
-    }
-
-    pub(super) fn failed(name: &str, message: impl Into<String>, hint: &str) -> Self {
-        Self {
-            level: Level::Failed,
-            ..Self::note(name, message, hint)
-        }
-    }
-}
 
 /// The findings of one group of checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

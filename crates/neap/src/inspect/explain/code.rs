@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use neap_kit::why::{self, CatalogueEntry};
+use neap_kit::why::CatalogueEntry;
 use serde_json::json;
 
 use crate::{
+    areas,
     cli::Output,
     exit::{Exit, Failure},
     inspect::print,
@@ -13,12 +14,13 @@ use crate::{
 
 /// Whether the text is meant as an error code.
 pub(super) fn is_code_like(text: &str) -> bool {
-    text.trim().to_ascii_uppercase().starts_with("NT-") || !why::nearest(text).is_empty()
+    text.trim().to_ascii_uppercase().starts_with("NT-")
+        || !areas::catalogue().nearest(text).is_empty()
 }
 
 /// Prints the entry of the code.
 pub(super) fn explain(text: &str, output: Output, out: &mut dyn Write) -> Result<(), Failure> {
-    let entry = why::find(text).ok_or_else(|| unknown(text))?;
+    let entry = areas::catalogue().find(text).ok_or_else(|| unknown(text))?;
     match output {
         Output::Text => print::text(out, &entry.to_string()),
         Output::Json => print::json(out, "Code", entry),
@@ -27,7 +29,8 @@ pub(super) fn explain(text: &str, output: Output, out: &mut dyn Write) -> Result
 
 /// Lists all codes, one per line.
 pub(super) fn list(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
-    let codes: Vec<_> = why::all().collect();
+    let catalogue = areas::catalogue();
+    let codes: Vec<_> = catalogue.all().collect();
     match output {
         Output::Text => {
             let lines = codes
@@ -43,7 +46,11 @@ pub(super) fn list(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn unknown(text: &str) -> Failure {
     let what = format!("the error code {text} does not exist");
-    let near: Vec<_> = why::nearest(text).into_iter().map(code_and_title).collect();
+    let near: Vec<_> = areas::catalogue()
+        .nearest(text)
+        .into_iter()
+        .map(code_and_title)
+        .collect();
     let why = if near.is_empty() {
         "it is not in the catalogue of this version of neap".to_owned()
     } else {

@@ -10,11 +10,9 @@ use neap_kit::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    elasti_service::{account_of, assessment_of},
-    resource::DiscoveredResource,
-};
+use super::resource::DiscoveredResource;
 use crate::{
+    areas::{self, kind_of},
     cli::{ExplainOptions, Output},
     exit::{Exit, Failure},
     inspect::{
@@ -44,7 +42,7 @@ pub(super) async fn explain(
     let namespace = resource.namespaced.then_some(namespace);
     let facts = facts(&cluster, &resource, namespace.as_deref(), object_ref.name).await?;
     let mut explanation = explained(&facts);
-    add_sleep_state(&facts, &mut explanation);
+    add_summary(&facts, &mut explanation);
     if explanation.verdict == Verdict::NotFound {
         return Err(missing(&cluster, &explanation));
     }
@@ -54,13 +52,14 @@ pub(super) async fn explain(
     }
 }
 
-/// Adds to the headline of an ElastiService whether it sleeps.
-fn add_sleep_state(facts: &Facts, explanation: &mut Explanation) {
-    let object = facts.object.as_ref();
-    let account = object.and_then(|object| account_of(&facts.kind, object, facts.now));
-    if let Some(account) = account {
-        let state = account.state.word();
-        explanation.headline = format!("{}; it is {state}", explanation.headline);
+/// Adds to the headline what the area of the object says about it.
+fn add_summary(facts: &Facts, explanation: &mut Explanation) {
+    let Some(object) = &facts.object else {
+        return;
+    };
+    if let Some(kind) = kind_of(&facts.kind, object) {
+        let summary = (kind.summary)(object, facts.now);
+        explanation.headline = format!("{}; {summary}", explanation.headline);
     }
 }
 
@@ -127,7 +126,10 @@ async fn facts(
     let (around, hidden): (Vec<_>, Vec<_>) = around.into_iter().unzip();
     let now = Clock::system().now();
     let known = object.as_ref();
-    let known = known.and_then(|object| assessment_of(&resource.kind, object, now));
+    let known = known.and_then(|object| {
+        let kind = kind_of(&resource.kind, object)?;
+        (kind.assess)(object, now)
+    });
     Ok(Facts {
         kind: resource.kind.clone(),
         key: Key::new(namespace.unwrap_or_default(), name),
@@ -138,6 +140,7 @@ async fn facts(
         events: decode_valid(events),
         related_events: decode_valid(nearby.0).into(),
         operations: decode_valid(operations),
+        catalogue: areas::catalogue(),
         now,
     })
 }
@@ -152,7 +155,10 @@ fn related_kinds(kind: &str) -> &'static [ResourceType] {
         }
         "Service" => &[POD, SLICE, CLAIM, CLASS],
         "PersistentVolumeClaim" => &[CLASS],
-        _ => &[],
+        other => {
+            let kind = areas::kinds().find(|kind| kind.resource.name == other);
+            kind.map_or(&[], |kind| kind.related)
+        }
     }
 }
 

@@ -2,17 +2,17 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
-use neap_idle::account::{State, span};
 use neap_kit::{
+    area::AreaKind,
     explain::{Facts, Verdict, explain},
     key::Key,
     operation::{Operation, Phase},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::ClusterSnapshot;
-use crate::inspect::explain::{account_of, assessment_of};
+use crate::areas::{self, kind_of};
 
 /// The kinds of each section of the report.
 pub(crate) const NODES: &[&str] = &["Node"];
@@ -25,7 +25,6 @@ pub(crate) const WORKLOADS: &[&str] = &[
 ];
 pub(crate) const PODS: &[&str] = &["Pod"];
 pub(crate) const SERVICES: &[&str] = &["Service"];
-pub(crate) const ELASTI_SERVICES: &[&str] = &["ElastiService"];
 pub(crate) const CLAIMS: &[&str] = &["PersistentVolumeClaim"];
 
 /// Time after the deletion deadline of a pod before it counts as stuck.
@@ -45,13 +44,23 @@ pub(crate) struct StatusReport {
     /// Only pods with problems.
     pub(crate) pods: Vec<ObjectStatus>,
     pub(crate) services: Vec<ObjectStatus>,
-    /// Services that can sleep.
-    #[serde(rename = "elastiServices")]
-    pub(crate) elasti_services: Vec<ObjectStatus>,
+    /// Objects of the areas, by kind.
+    #[serde(flatten)]
+    pub(crate) areas: AreaSections,
     /// Claims that are not bound.
     pub(crate) claims: Vec<ObjectStatus>,
     /// Operations that have not finished.
     pub(crate) operations: Vec<ObjectStatus>,
+}
+
+/// Objects of the areas, by kind. In JSON, each kind has its key.
+#[derive(Debug)]
+pub(crate) struct AreaSections(pub(crate) Vec<(AreaKind, Vec<ObjectStatus>)>);
+
+impl Serialize for AreaSections {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(kind, objects)| (kind.key, objects)))
+    }
 }
 
 /// The state of one object.
@@ -65,8 +74,8 @@ pub(crate) struct ObjectStatus {
     /// Counts, addresses or a phase, shown even without problems.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) detail: String,
-    /// Reasons of a problem, the most relevant first. Without a problem: notes of a Service, advice of an
-    /// ElastiService.
+    /// Reasons of a problem, the most relevant first. Without a problem: notes of a Service, advice about an
+    /// object of an area.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
 }
@@ -88,7 +97,7 @@ pub(crate) fn report(snapshot: &ClusterSnapshot, now: Timestamp) -> StatusReport
         let free = of_kinds.filter(|one| {
             let is_pod = one["kind"] == "Pod";
             // The owners of these do not report their state.
-            let listed_itself = is_pod || one["kind"] == "ElastiService";
+            let listed_itself = is_pod || kind_of(&text(&one["kind"]), one).is_some();
             (listed_itself || !is_owned(one)) && !(is_pod && terminates_in_time(one, now))
         });
         free.map(|one| object_status(snapshot, one, detail(one), now))
@@ -101,6 +110,10 @@ pub(crate) fn report(snapshot: &ClusterSnapshot, now: Timestamp) -> StatusReport
             .collect()
     };
     let phase = |one: &Value| text(&one["status"]["phase"]);
+    let area = |kind: AreaKind| {
+        let lines = of(&[kind.resource.name], &|one| (kind.summary)(one, now));
+        (kind, lines)
+    };
     StatusReport {
         address: snapshot.address.clone(),
         version: snapshot.version.clone(),
@@ -110,7 +123,7 @@ pub(crate) fn report(snapshot: &ClusterSnapshot, now: Timestamp) -> StatusReport
         workloads: of(WORKLOADS, &counts),
         pods: with_problems(of(PODS, &phase)),
         services: of(SERVICES, &addresses),
-        elasti_services: of(ELASTI_SERVICES, &|one| sleep_state(one, now)),
+        areas: AreaSections(areas::kinds().map(area).collect()),
         claims: with_problems(of(CLAIMS, &phase)),
         operations: unfinished_operations(snapshot, now),
     }
@@ -125,15 +138,12 @@ impl StatusReport {
 
     /// All objects of the report, without operations.
     pub(crate) fn objects_listed(&self) -> impl Iterator<Item = &ObjectStatus> {
-        let groups = [
-            &self.nodes,
-            &self.workloads,
-            &self.pods,
-            &self.services,
-            &self.elasti_services,
-            &self.claims,
-        ];
-        groups.into_iter().flatten()
+        let core = [&self.nodes, &self.workloads, &self.pods, &self.services];
+        let areas = self.areas.0.iter().map(|(_, objects)| objects);
+        core.into_iter()
+            .chain(areas)
+            .chain([&self.claims])
+            .flatten()
     }
 }
 
@@ -152,21 +162,23 @@ fn object_status(
             |field: &Option<String>, value: &str| field.as_deref().unwrap_or_default() == value;
         is(&object.kind, &kind) && is(&object.namespace, &namespace) && is(&object.name, &name)
     };
+    let area = kind_of(&kind, object);
     let explanation = explain(&Facts {
         kind: kind.clone(),
         key: Key::new(&namespace, &name),
         object: Some(object.clone()),
-        assessment: assessment_of(&kind, object, now),
+        assessment: area.and_then(|area| (area.assess)(object, now)),
         related: snapshot.objects.clone(),
         unreadable: snapshot.hidden.iter().map(ToString::to_string).collect(),
         related_events: snapshot.events.clone(),
         events: snapshot.events.iter().filter(about).cloned().collect(),
         operations: snapshot.operations.clone(),
+        catalogue: areas::catalogue(),
         now,
     });
     let why = match (explanation.verdict, &*kind) {
-        // A healthy ElastiService may still have advice, for example about an invalid reference.
-        (Verdict::Healthy, "ElastiService") => explanation.advice,
+        // A healthy object may still have advice, for example about an invalid reference.
+        (Verdict::Healthy, _) if area.is_some() => explanation.advice,
         (Verdict::Healthy, other) if other != "Service" => Vec::new(),
         _ => explanation.why,
     };
@@ -253,24 +265,6 @@ fn addresses(service: &Value) -> String {
     }
     let all: Vec<_> = ports.into_iter().flatten().map(port).collect();
     all.join(", ")
-}
-
-/// The sleep state of an ElastiService, and for how long it has slept.
-fn sleep_state(object: &Value, now: Timestamp) -> String {
-    let Some(account) = account_of("ElastiService", object, now) else {
-        return "cannot be decoded".to_owned();
-    };
-    let state = account.state.word();
-    let since = account
-        .asleep_since
-        .filter(|_| account.state == State::Asleep);
-    match since {
-        Some(since) => {
-            let seconds = now.duration_since(since).as_secs().max(0);
-            format!("{state} for {}", span(seconds))
-        }
-        None => state.to_owned(),
-    }
 }
 
 fn unfinished_operations(snapshot: &ClusterSnapshot, now: Timestamp) -> Vec<ObjectStatus> {

@@ -8,13 +8,14 @@ use neap_kit::operation::Operation;
 use serde_json::Value;
 
 use crate::{
+    areas,
     exit::Failure,
     inspect::{
         cluster::Cluster,
         explain::decode_valid,
         read::{
-            self, CLAIM, CLASS, DAEMON_SET, DEPLOYMENT, ELASTI_SERVICE, EVENT, JOB, NODE,
-            OPERATION, POD, REPLICA_SET, SERVICE, SLICE, STATEFUL_SET,
+            self, CLAIM, CLASS, DAEMON_SET, DEPLOYMENT, EVENT, JOB, NODE, OPERATION, POD,
+            REPLICA_SET, ResourceType, SERVICE, SLICE, STATEFUL_SET,
         },
     },
 };
@@ -26,7 +27,7 @@ pub(crate) struct ClusterSnapshot {
     pub(crate) version: String,
     /// The namespace; `None` for all namespaces.
     pub(crate) namespace: Option<String>,
-    /// Nodes, workloads, pods, services, ElastiServices and claims, each with its kind.
+    /// Nodes, workloads, pods, services, claims and objects of areas, each with its kind.
     pub(crate) objects: Arc<[Value]>,
     /// Kinds that the user may not read.
     pub(crate) hidden: Vec<&'static str>,
@@ -57,12 +58,16 @@ impl ClusterSnapshot {
         ];
         let lists = kinds.map(|kind| read::list(client, kind, namespace, None));
         let notes = "type=Normal,reason=AddressNotServed";
-        let (lists, events, notes, operations, elasti_services) = join!(
+        let area_kinds: Vec<_> = areas::kinds().map(|kind| kind.resource).collect();
+        let of_areas = area_kinds
+            .iter()
+            .map(|kind| read::list(client, *kind, namespace, None));
+        let (lists, of_areas, events, notes, operations) = join!(
             join_all(lists),
+            join_all(of_areas),
             read::list(client, EVENT, namespace, Some("type=Warning")),
             read::list(client, EVENT, namespace, Some(notes)),
             read::list(client, OPERATION, namespace, None),
-            read::list(client, ELASTI_SERVICE, namespace, None),
         );
         let failed = |error| cluster.failed("objects", &error);
         let (mut objects, mut hidden) = (Vec::new(), Vec::new());
@@ -79,11 +84,13 @@ impl ClusterSnapshot {
         }
         events.extend(read::visible(notes).map_err(failed)?.0);
         let (operations, _) = read::visible(operations).map_err(failed)?;
-        let (elasti_services, may_see) = read::visible(elasti_services).map_err(failed)?;
-        objects.extend(elasti_services);
-        // Without permission the server responds with 403 even if it does not have the kind.
-        if !may_see && is_served(cluster).await {
-            hidden.push(ELASTI_SERVICE.name);
+        for (kind, found) in area_kinds.into_iter().zip(of_areas) {
+            let (found, may_see) = read::visible(found).map_err(failed)?;
+            objects.extend(found);
+            // Without permission the server responds with 403 even if it does not have the kind.
+            if !may_see && is_served(cluster, kind).await {
+                hidden.push(kind.name);
+            }
         }
         Ok(Self {
             address: cluster.address.clone(),
@@ -97,7 +104,7 @@ impl ClusterSnapshot {
     }
 }
 
-async fn is_served(cluster: &Cluster) -> bool {
-    let path = format!("/apis/{}", ELASTI_SERVICE.api_version);
+async fn is_served(cluster: &Cluster, kind: ResourceType) -> bool {
+    let path = format!("/apis/{}", kind.api_version);
     matches!(read::find(&cluster.client, &path).await, Ok(Some(_)))
 }

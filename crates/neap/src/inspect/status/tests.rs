@@ -144,8 +144,8 @@ fn elasti_services_are_shown_with_their_state() {
         service("shelf", awake),
         service("new", Value::Null),
     ]));
-    let shown: Vec<_> = report
-        .elasti_services
+    let services = &report.areas.0[0].1;
+    let shown: Vec<_> = services
         .iter()
         .map(|line| (&*line.name, &*line.detail, line.verdict))
         .collect();
@@ -158,8 +158,8 @@ fn elasti_services_are_shown_with_their_state() {
             ("new", "unseen", Verdict::Progressing),
         ]
     );
-    assert!(report.elasti_services[0].is_fine());
-    let why = &report.elasti_services[2].why;
+    assert!(services[0].is_fine());
+    let why = &services[2].why;
     assert!(why.iter().any(|it| it.contains("spec.ports[0]")), "{why:?}");
     let text = text::text(&report, Symbols::ASCII);
     assert!(text.contains("Services that can sleep in shop"), "{text}");

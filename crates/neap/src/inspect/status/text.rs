@@ -6,7 +6,7 @@ use neap_kit::explain::Verdict;
 
 use super::{
     ObjectStatus, StatusReport,
-    report::{CLAIMS, ELASTI_SERVICES, NODES, PODS, SERVICES, WORKLOADS},
+    report::{CLAIMS, NODES, PODS, SERVICES, WORKLOADS},
 };
 use crate::symbols::Symbols;
 
@@ -22,8 +22,14 @@ pub(super) fn text(report: &StatusReport, symbols: Symbols) -> String {
         "Server     {address} {} Kubernetes {version}\n",
         symbols.dot
     );
-    for (title, lines, kinds, empty) in groups(report) {
-        let unseen = report.hidden(kinds);
+    for section in sections(report) {
+        let Section {
+            title,
+            objects: lines,
+            kinds,
+            empty,
+        } = section;
+        let unseen = report.hidden(&kinds);
         if lines.is_empty() && empty.is_empty() && unseen.is_empty() {
             continue;
         }
@@ -51,48 +57,49 @@ pub(super) fn text(report: &StatusReport, symbols: Symbols) -> String {
     text + &summary(report, symbols)
 }
 
-/// Title, objects, their kinds, and the text for an empty section. An empty text omits the section.
-type Section<'a> = (String, &'a [ObjectStatus], &'a [&'a str], &'a str);
+/// A section of the report.
+struct Section<'a> {
+    title: String,
+    objects: &'a [ObjectStatus],
+    kinds: Vec<&'a str>,
+    /// The text for an empty section. An empty text omits the section.
+    empty: &'static str,
+}
 
-fn groups(report: &StatusReport) -> [Section<'_>; 7] {
+fn sections(report: &StatusReport) -> Vec<Section<'_>> {
     let scope = match &report.namespace {
         Some(namespace) => format!(" in {namespace}"),
         None => " in all namespaces".to_owned(),
     };
-    [
-        (
-            "Nodes".to_owned(),
-            &report.nodes,
-            NODES,
-            "none: pods stay pending",
-        ),
-        (
-            format!("Workloads{scope}"),
-            &report.workloads,
-            WORKLOADS,
-            "none",
-        ),
-        ("Pods with problems".to_owned(), &report.pods, PODS, ""),
-        (
-            format!("Services{scope}"),
-            &report.services,
-            SERVICES,
-            "none",
-        ),
-        (
-            format!("Services that can sleep{scope}"),
-            &report.elasti_services,
-            ELASTI_SERVICES,
-            "",
-        ),
-        ("Unbound claims".to_owned(), &report.claims, CLAIMS, ""),
-        (
-            "Operations in progress".to_owned(),
-            &report.operations,
-            &[],
-            "",
-        ),
-    ]
+    let section = |title: &str, objects, kinds: &[&'static str], empty| Section {
+        title: title.to_owned(),
+        objects,
+        kinds: kinds.to_vec(),
+        empty,
+    };
+    let nothing = "none: pods stay pending";
+    let workloads = format!("Workloads{scope}");
+    let services = format!("Services{scope}");
+    let mut sections = vec![
+        section("Nodes", &report.nodes, NODES, nothing),
+        section(&workloads, &report.workloads, WORKLOADS, "none"),
+        section("Pods with problems", &report.pods, PODS, ""),
+        section(&services, &report.services, SERVICES, "none"),
+    ];
+    sections.extend(report.areas.0.iter().map(|(kind, objects)| {
+        let scope = if kind.resource.namespaced {
+            &*scope
+        } else {
+            ""
+        };
+        let title = format!("{}{scope}", kind.title);
+        section(&title, objects, &[kind.resource.name], "")
+    }));
+    sections.extend([
+        section("Unbound claims", &report.claims, CLAIMS, ""),
+        section("Operations in progress", &report.operations, &[], ""),
+    ]);
+    sections
 }
 
 fn add(text: &mut String, line: &ObjectStatus, with_namespace: bool, symbols: Symbols) {

@@ -1,0 +1,457 @@
+//! The store in memory, for tests and for servers that keep nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::{
+    commit::{AuditRow, Commit, Precondition, QueueChange, Write},
+    document::{
+        Change, Changes, Claimed, Cursor, Document, DocumentKey, Etag, Lease, ListRequest,
+        Partition, UniqueKey, WorkState,
+    },
+    error::Error,
+};
+
+/// How long a deletion stays in the change feed, in milliseconds.
+pub(crate) const TOMBSTONE_RETENTION: i64 = 7 * 24 * 3_600_000;
+
+/// A place: collection, partition and id.
+type Place = (&'static str, String, String);
+
+/// The documents and everything beside them.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    documents: BTreeMap<Place, Row>,
+    work: BTreeMap<Place, Work>,
+    changes: BTreeMap<i64, (Place, bool, i64)>,
+    newest: HashMap<Place, i64>,
+    unique: HashMap<(&'static str, String, &'static str, String), String>,
+    outbox: Vec<(i64, &'static str, Value)>,
+    audit: Vec<AuditRow>,
+    sequence: i64,
+    purged: i64,
+}
+
+#[derive(Debug)]
+struct Row {
+    revision: i64,
+    body: Value,
+    updated_at: i64,
+    expires_at: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    queue: Option<&'static str>,
+    not_before: i64,
+    queued_at: i64,
+    owner: Option<String>,
+    fence: i64,
+    expires_at: i64,
+    dequeues: i64,
+}
+
+fn place(key: &DocumentKey) -> Place {
+    (
+        key.collection,
+        key.partition.name().to_owned(),
+        key.id.clone(),
+    )
+}
+
+fn key(place: &Place) -> DocumentKey {
+    DocumentKey::new(
+        place.0,
+        &Partition::from_name(place.1.clone()),
+        place.2.clone(),
+    )
+}
+
+impl State {
+    fn next(&mut self) -> i64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    fn live(&self, place: &Place, now: i64) -> Option<&Row> {
+        let row = self.documents.get(place)?;
+        row.expires_at.is_none_or(|at| at > now).then_some(row)
+    }
+
+    fn document(&self, place: &Place, now: i64) -> Option<Document> {
+        let row = self.live(place, now)?;
+        Some(Document {
+            key: key(place),
+            etag: Etag(row.revision),
+            body: row.body.clone(),
+            updated_at: row.updated_at,
+        })
+    }
+
+    fn record_change(&mut self, place: &Place, revision: i64, deleted: bool, now: i64) {
+        if let Some(older) = self.newest.insert(place.clone(), revision) {
+            self.changes.remove(&older);
+        }
+        self.changes.insert(revision, (place.clone(), deleted, now));
+    }
+
+    fn remove(&mut self, place: &Place, now: i64) {
+        if self.documents.remove(place).is_some() {
+            let revision = self.next();
+            self.record_change(place, revision, true, now);
+        }
+        self.work.remove(place);
+        self.release_unique(place);
+    }
+
+    fn release_unique(&mut self, place: &Place) {
+        let (collection, partition, id) = place;
+        self.unique.retain(|held, holder| {
+            (held.0, &held.1, &*holder) != (*collection, partition, id)
+        });
+    }
+
+    fn check(&self, key: &DocumentKey, precondition: &Precondition, now: i64) -> Result<(), Error> {
+        let place = place(key);
+        let live = self.live(&place, now);
+        let etag = |etag: &Etag| match live {
+            None => Err(Error::Missing(key.to_string())),
+            Some(row) if row.revision == etag.0 => Ok(()),
+            Some(_) => Err(Error::Conflict(key.to_string())),
+        };
+        match precondition {
+            Precondition::Absent if live.is_some() => Err(Error::Exists(key.to_string())),
+            Precondition::Absent => Ok(()),
+            Precondition::Etag(expected) => etag(expected),
+            Precondition::Lease(lease) => {
+                self.check_lease(lease)?;
+                live.map(|_| ())
+                    .ok_or_else(|| Error::Missing(key.to_string()))
+            }
+            Precondition::EtagAndLease(expected, lease) => {
+                self.check_lease(lease)?;
+                etag(expected)
+            }
+        }
+    }
+
+    fn check_lease(&self, lease: &Lease) -> Result<(), Error> {
+        let work = self.work.get(&place(&lease.key));
+        match work {
+            Some(work) if work.fence == lease.fence && work.owner.is_some() => Ok(()),
+            _ => Err(Error::LeaseLost(lease.key.to_string())),
+        }
+    }
+
+    /// Whether `write` can be applied.
+    fn verify(&self, write: &Write, now: i64) -> Result<(), Error> {
+        match write {
+            Write::Fence { lease, .. } => self.check_lease(lease),
+            Write::Delete { key, precondition } => self.check(key, precondition, now),
+            Write::Put {
+                key,
+                precondition,
+                unique,
+                ..
+            } => {
+                self.check(key, precondition, now)?;
+                unique
+                    .iter()
+                    .try_for_each(|it| self.check_unique(key, it, now))
+            }
+        }
+    }
+
+    fn check_unique(&self, key: &DocumentKey, unique: &UniqueKey, now: i64) -> Result<(), Error> {
+        let UniqueKey { name, value } = unique;
+        let partition = key.partition.name().to_owned();
+        let held = (key.collection, partition.clone(), *name, value.clone());
+        match self.unique.get(&held) {
+            Some(holder) if *holder != key.id => {
+                let place = (key.collection, partition, holder.clone());
+                if self.live(&place, now).is_none() {
+                    return Ok(());
+                }
+                Err(Error::Unique {
+                    name: (*name).to_owned(),
+                    holder: holder.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies a write that was verified.
+    fn apply(&mut self, write: Write, now: i64) -> Option<Etag> {
+        match write {
+            Write::Fence { lease, progress } => {
+                if let Some(work) = self.work.get_mut(&place(&lease.key))
+                    && progress
+                {
+                    work.dequeues = 0;
+                }
+                None
+            }
+            Write::Delete { key, .. } => {
+                self.remove(&place(&key), now);
+                None
+            }
+            Write::Put {
+                key,
+                precondition,
+                body,
+                unique,
+                ttl,
+                queue,
+            } => {
+                let place = place(&key);
+                if precondition == Precondition::Absent {
+                    // One that has expired may still be there.
+                    self.remove(&place, now);
+                }
+                self.claim_unique(&place, unique);
+                let revision = self.next();
+                let row = Row {
+                    revision,
+                    body,
+                    updated_at: now,
+                    expires_at: ttl.map(|ttl| now + ttl),
+                };
+                self.documents.insert(place.clone(), row);
+                self.record_change(&place, revision, false, now);
+                self.change_queue(&place, queue, now);
+                Some(Etag(revision))
+            }
+        }
+    }
+
+    fn claim_unique(&mut self, place: &Place, unique: Vec<UniqueKey>) {
+        self.release_unique(place);
+        for UniqueKey { name, value } in unique {
+            let held = (place.0, place.1.clone(), name, value);
+            self.unique.insert(held, place.2.clone());
+        }
+    }
+
+    fn change_queue(&mut self, place: &Place, change: QueueChange, now: i64) {
+        match change {
+            QueueChange::Keep => {}
+            QueueChange::Queue { name, delay, reset } => {
+                let work = self.work.entry(place.clone()).or_default();
+                work.queue = Some(name);
+                work.not_before = now + delay;
+                work.queued_at = now;
+                work.owner = None;
+                work.expires_at = 0;
+                if reset {
+                    work.dequeues = 0;
+                }
+            }
+            QueueChange::Done => {
+                self.work.remove(place);
+            }
+        }
+    }
+}
+
+impl Memory {
+    pub(crate) fn commit(&self, commit: Commit, now: i64) -> Result<Vec<Etag>, Error> {
+        let mut state = self.0.lock();
+        // All or nothing: nothing is written before everything is checked.
+        for write in &commit.writes {
+            state.verify(write, now)?;
+        }
+        let writes = commit.writes.into_iter();
+        let etags = writes.filter_map(|write| state.apply(write, now)).collect();
+        for (topic, body) in commit.outbox {
+            let sequence = state.next();
+            state.outbox.push((sequence, topic, body));
+        }
+        state.audit.extend(commit.audit);
+        Ok(etags)
+    }
+
+    pub(crate) fn get(&self, key: &DocumentKey, now: i64) -> Option<Document> {
+        self.0.lock().document(&place(key), now)
+    }
+
+    pub(crate) fn list(&self, request: &ListRequest<'_>, now: i64) -> Vec<Document> {
+        let state = self.0.lock();
+        let places = state.documents.keys().filter(|(collection, part, id)| {
+            *collection == request.collection
+                && request.scope.name().is_none_or(|scope| scope == part)
+                && id.starts_with(request.prefix)
+                && request.after.is_none_or(|after| (&**part, &**id) > after)
+        });
+        places
+            .filter_map(|place| state.document(place, now))
+            .take(request.limit)
+            .collect()
+    }
+
+    pub(crate) fn claim(
+        &self,
+        collection: &'static str,
+        queue: &str,
+        owner: &str,
+        lease: i64,
+        now: i64,
+    ) -> Option<Claimed> {
+        let mut state = self.0.lock();
+        let mut busy: HashMap<&str, usize> = HashMap::new();
+        for ((in_collection, part, _), work) in &state.work {
+            if *in_collection == collection && work.owner.is_some() && work.expires_at > now {
+                *busy.entry(part).or_default() += 1;
+            }
+        }
+        let candidates = state.work.iter().filter(|((of, ..), work)| {
+            *of == collection
+                && work.queue == Some(queue)
+                && work.not_before <= now
+                && work.expires_at <= now
+        });
+        let (place, _) = candidates.min_by_key(|(place, work)| {
+            (
+                busy.get(&*place.1).copied().unwrap_or_default(),
+                work.queued_at,
+            )
+        })?;
+        let place = place.clone();
+        let document = state.document(&place, now)?;
+        let fence = state.next();
+        let work = state.work.get_mut(&place)?;
+        work.owner = Some(owner.to_owned());
+        work.fence = fence;
+        work.expires_at = now + lease;
+        work.dequeues += 1;
+        let lease = Lease {
+            key: document.key.clone(),
+            owner: owner.to_owned(),
+            fence,
+            dequeues: work.dequeues,
+        };
+        Some(Claimed { document, lease })
+    }
+
+    pub(crate) fn renew(&self, lease: &Lease, duration: i64, now: i64) -> Result<(), Error> {
+        let mut state = self.0.lock();
+        state.check_lease(lease)?;
+        if let Some(work) = state.work.get_mut(&place(&lease.key)) {
+            work.expires_at = now + duration;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(&self, lease: &Lease, delay: i64, now: i64) -> Result<(), Error> {
+        let mut state = self.0.lock();
+        state.check_lease(lease)?;
+        if let Some(work) = state.work.get_mut(&place(&lease.key)) {
+            work.owner = None;
+            work.expires_at = 0;
+            work.not_before = now + delay;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn work(&self, key: &DocumentKey, now: i64) -> WorkState {
+        let state = self.0.lock();
+        let Some(work) = state.work.get(&place(key)) else {
+            return WorkState::default();
+        };
+        WorkState {
+            queue: work.queue.map(str::to_owned),
+            owner: work.owner.clone().filter(|_| work.expires_at > now),
+            dequeues: work.dequeues,
+        }
+    }
+
+    pub(crate) fn queue_length(&self, collection: &str, queue: &str) -> i64 {
+        let state = self.0.lock();
+        let waiting = state
+            .work
+            .iter()
+            .filter(|((of, ..), work)| *of == collection && work.queue == Some(queue));
+        waiting.count() as i64
+    }
+
+    pub(crate) fn changes(
+        &self,
+        collection: &'static str,
+        after: Cursor,
+        limit: usize,
+        now: i64,
+    ) -> Result<Changes, Error> {
+        let state = self.0.lock();
+        let unknown = after.revision > state.sequence;
+        let forgotten = after.revision != 0 && after.revision < state.purged;
+        if unknown || forgotten {
+            return Err(Error::FeedExpired);
+        }
+        let mut cursor = after;
+        let mut changes = Vec::new();
+        for (revision, (place, ..)) in state.changes.range(after.revision + 1..) {
+            if place.0 != collection {
+                continue;
+            }
+            if changes.len() == limit {
+                break;
+            }
+            cursor.revision = *revision;
+            let document = state.document(place, now);
+            changes.push(Change {
+                key: key(place),
+                document,
+            });
+        }
+        Ok(Changes { changes, cursor })
+    }
+
+    pub(crate) fn expire(&self, now: i64) -> usize {
+        let mut state = self.0.lock();
+        let expired = |row: &Row| row.expires_at.is_some_and(|at| at <= now);
+        let places: Vec<_> = state
+            .documents
+            .iter()
+            .filter(|(_, row)| expired(row))
+            .map(|(place, _)| place.clone())
+            .collect();
+        for place in &places {
+            state.remove(place, now);
+        }
+        let old: Vec<_> = state
+            .changes
+            .iter()
+            .filter(|(_, (_, deleted, at))| *deleted && at + TOMBSTONE_RETENTION <= now)
+            .map(|(revision, (place, ..))| (*revision, place.clone()))
+            .collect();
+        for (revision, place) in old {
+            state.changes.remove(&revision);
+            state.newest.remove(&place);
+            state.purged = state.purged.max(revision);
+        }
+        places.len()
+    }
+
+    pub(crate) fn outbox(&self, limit: usize) -> Vec<(i64, String, Value)> {
+        let state = self.0.lock();
+        let messages = state.outbox.iter().take(limit);
+        messages
+            .map(|(sequence, topic, body)| (*sequence, (*topic).to_owned(), body.clone()))
+            .collect()
+    }
+
+    pub(crate) fn delivered(&self, sequence: i64) {
+        self.0.lock().outbox.retain(|(it, ..)| *it != sequence);
+    }
+
+    pub(crate) fn audit(&self, limit: usize) -> Vec<AuditRow> {
+        let state = self.0.lock();
+        let skipped = state.audit.len().saturating_sub(limit);
+        state.audit[skipped..].to_vec()
+    }
+}

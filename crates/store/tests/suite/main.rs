@@ -1,0 +1,74 @@
+//! One suite for the store in memory, on SQLite and on a real PostgreSQL.
+
+mod contract;
+mod crowd;
+mod kills;
+mod postgres;
+mod rolling;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use neap_store::{KeyRing, SecureFields, Store, StoreOptions};
+
+use self::postgres::Postgres;
+
+/// The collection of the tests, with one secure field.
+const THINGS: &str = "things";
+const SECURE: &[SecureFields] = &[SecureFields {
+    collection: THINGS,
+    paths: &["/secret"],
+}];
+
+fn options() -> StoreOptions {
+    let keys = KeyRing::new([("1".to_owned(), [7; 32])]).unwrap();
+    StoreOptions {
+        keys,
+        secure: SECURE,
+    }
+}
+
+/// A store in memory, whose clock advances with each call.
+fn in_memory() -> Store {
+    let now = Arc::new(AtomicI64::new(1_000_000));
+    Store::in_memory(
+        options(),
+        Arc::new(move || now.fetch_add(1, Ordering::Relaxed)),
+    )
+}
+
+async fn on_sqlite(folder: &tempfile::TempDir, name: &str) -> Store {
+    let file = folder.path().join(format!("{name}.db"));
+    let address = format!("sqlite:{}", file.display());
+    Store::open(&address, options()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_in_memory_keeps_the_contract() {
+    for (name, contract) in contract::ALL {
+        eprintln!("{name}");
+        contract(in_memory()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_on_sqlite_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, contract) in contract::ALL {
+        eprintln!("{name}");
+        contract(on_sqlite(&folder, name).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_on_postgresql_keeps_the_contract() {
+    let Some(postgres) = Postgres::start("the_store_on_postgresql_keeps_the_contract").await else {
+        return;
+    };
+    for (name, contract) in contract::ALL {
+        eprintln!("{name}");
+        contract(postgres.store(name).await).await;
+    }
+}
