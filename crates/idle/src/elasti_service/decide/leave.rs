@@ -14,7 +14,7 @@ use crate::{
     api::Mode,
     elasti_service::{facts::Facts, objects},
     reason::Reason,
-    target::Target,
+    target::{Target, canonical_kind},
 };
 
 /// The longest that a deletion waits between two looks at pods that do not become ready.
@@ -97,7 +97,7 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
 /// What is left of a service that was not restored: the state of its workload.
 fn left(facts: &Facts) -> String {
     let target = &facts.service.spec.scale_target_ref;
-    let target = format!("{} {}", target.kind, target.name);
+    let target = format!("{} {}", canonical_kind(&target.kind), target.name);
     let problem = facts.pods.as_ref().and_then(|pods| pods.problem.as_ref());
     match (facts.target.replicas(), problem) {
         (Some(0), _) => format!("{target} has 0 replicas; scale it up if it has to run"),

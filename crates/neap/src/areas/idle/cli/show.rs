@@ -28,7 +28,8 @@ pub(super) async fn run(
 
 fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
     let mark = match account.state {
-        State::Stalled | State::Unseen => symbols.failed,
+        State::Stalled | State::Failed | State::Unseen => symbols.failed,
+        State::Asleep if account.not_ready.is_some() => symbols.failed,
         State::Leaving | State::FallingAsleep | State::Waking => symbols.note,
         State::Asleep | State::Awake => symbols.done,
     };
