@@ -1,6 +1,7 @@
 //! Services that sleep: the example in `neap up`, the commands of `neap idle`, and operator and resolver
 //! as separate processes.
 
+mod broken;
 mod idle_server;
 mod processes;
 mod resolver_shutdown;
