@@ -16,9 +16,12 @@ use serde::de::DeserializeOwned;
 
 pub use self::tools::Tools;
 use crate::{
-    apply::{Error, Object},
+    apply::Object,
     context::Context,
-    controller::{Controller, ControllerOptions, Enqueuer, Outcome},
+    controller::{
+        Controller, ControllerOptions, Enqueuer, FailureClass, Outcome, ReconcileError,
+        ReconcileFailure,
+    },
     key::Key,
     manager::Component,
     planted,
@@ -142,42 +145,49 @@ impl ControllerBuilder {
         cache.subscribe(move |change| handler(change, &enqueuer));
     }
 
-    /// The component that runs `reconcile` with `state` for every key.
-    pub fn build<S, F>(
+    /// The component that runs `reconcile` with `state` for every key. It may fail with
+    /// [`apply::Error`](crate::apply::Error) or with the area's own error: see [`ReconcileError`].
+    pub fn build<S, F, E>(
         self,
         state: S,
         reconcile: impl Fn(Arc<S>, Key) -> F + Copy + Send + 'static,
     ) -> Component
     where
         S: Send + Sync + 'static,
-        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+        F: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: ReconcileError,
     {
         let (state, synced) = (Arc::new(state), join_all(self.synced));
         let controller = self.controller;
         Component::new(self.name, move |stop| async move {
-            let synced = async {
-                synced.await;
-            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = synced => {}
+            }
             let reconcile = move |key| {
                 let result = reconcile(state.clone(), key);
                 async move { requeue_conflict(result.await) }
             };
-            controller.run_when(synced, reconcile, stop).await;
+            controller.run_failing(reconcile, stop).await;
         })
     }
 }
 
 /// A conflict is not a failure: the change that caused it enqueues the key again. If that kind is not
 /// watched, the delay does.
-fn requeue_conflict(result: Result<Outcome, Error>) -> Result<Outcome, Error> {
-    match result {
-        Err(Error::Conflict(_)) if planted!(ReplacedIsSettled) => Ok(Outcome::Done),
-        Err(Error::Conflict(_)) if planted!(ReplacedAtOnce) => {
-            Ok(Outcome::RequeueAfter(Duration::ZERO))
-        }
-        Err(Error::Conflict(_)) => Ok(Outcome::RequeueAfter(OWN_WRITE_TIMEOUT)),
-        result => result,
+fn requeue_conflict<E: ReconcileError>(
+    result: Result<Outcome, E>,
+) -> Result<Outcome, ReconcileFailure> {
+    let failure = match result {
+        Ok(outcome) => return Ok(outcome),
+        Err(error) => ReconcileFailure::of(&error),
+    };
+    if failure.class != FailureClass::Conflict {
+        return Err(failure);
     }
+    planted!(ReplacedIsSettled => return Ok(Outcome::Done));
+    planted!(ReplacedAtOnce => return Ok(Outcome::RequeueAfter(Duration::ZERO)));
+    Ok(Outcome::RequeueAfter(OWN_WRITE_TIMEOUT))
 }
 
 impl fmt::Debug for ControllerBuilder {

@@ -9,9 +9,11 @@
 //! - a key that fails waits longer each time, and no other key waits for it;
 //! - a key is not reconciled again before the watches show what its last reconcile wrote;
 //! - a reconcile that panics or exceeds its timeout counts as failed;
+//! - a key whose failure is permanent is reconciled again when it changes or at the resync, and not before;
 //! - no reconcile starts while another process leads, and no enqueued key is lost meanwhile.
 
 mod backoff;
+mod failure;
 mod finished;
 mod queue;
 mod run;
@@ -21,6 +23,7 @@ mod tests;
 
 pub use self::{
     backoff::Backoff,
+    failure::{FailureClass, ReconcileError, ReconcileFailure, previous_failures},
     queue::{NextKey, Priority, Queue},
     run::{Controller, ControllerOptions, Enqueuer, Outcome},
 };

@@ -7,8 +7,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use k8s_openapi::{
     api::core::v1::{Event, EventSource, ObjectReference},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -18,6 +16,7 @@ use kube::{Api, Resource};
 use crate::{
     apply::{Error, Writer},
     clock::Clock,
+    hash::stable_hash,
 };
 
 /// The type of an Event.
@@ -124,15 +123,21 @@ impl EventRecorder {
     }
 
     fn event(&self, about: ObjectReference, draft: &EventDraft) -> Event {
-        let mut hasher = DefaultHasher::new();
-        (&about.uid, self.component, draft).hash(&mut hasher);
+        let parts = [
+            about.uid.as_deref().unwrap_or_default(),
+            self.component,
+            draft.type_.as_str(),
+            draft.reason,
+            &draft.message,
+        ];
+        let hash = stable_hash(parts.map(str::as_bytes));
         let name = truncated(about.name.as_deref().unwrap_or_default());
         // Events about cluster-scoped objects are in the namespace `default`.
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let now = Some(Time(self.clock.now()));
         Event {
             metadata: ObjectMeta {
-                name: Some(format!("{name}.{:016x}", hasher.finish())),
+                name: Some(format!("{name}.{hash:016x}")),
                 namespace: Some(namespace.to_owned()),
                 ..ObjectMeta::default()
             },

@@ -16,6 +16,8 @@ pub mod clock;
 
 pub mod key;
 
+pub mod hash;
+
 pub mod why;
 
 pub mod schema;
@@ -45,6 +47,8 @@ pub mod controller;
 pub mod context;
 
 pub mod manager;
+
+pub mod http;
 
 pub mod builder;
 

@@ -25,5 +25,5 @@ pub use self::{
     component::{Component, ShutdownPhase},
     health::{ComponentState, Health},
     listener::{listener, secure_listener},
-    supervise::{Error, Manager},
+    supervise::{ComponentStarter, Error, Manager},
 };

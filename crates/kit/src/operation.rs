@@ -9,6 +9,9 @@
 //! Invariants:
 //! - a step starts only after all steps before it have succeeded;
 //! - a finished timeline does not change;
+//! - a step that is done runs again only if it says so: in another process, because its result was in
+//!   the memory of the first;
+//! - a condition that is polled for an hour costs at most one write a minute;
 //! - attempts are counted before they are made, so that one that kills the process counts.
 
 mod api;
@@ -30,8 +33,10 @@ pub use self::{
     decide::{NextStep, decide},
     journal::{InMemoryJournal, Journal, JournalError, StoredTimeline, TimelineVersion},
     operation_objects::OperationObjects,
-    runner::{Failure, Progress, RunState, Runner, StepHandler},
+    runner::{Failure, Progress, RunState, Runner, Session, StepHandler},
     step_attempt::StepAttempt,
-    step_list::{RetryPolicy, Step, StepKind, StepList},
-    timeline::{AttemptResult, Cause, OperationOutcome, StepRecord, StepState, Timeline},
+    step_list::{OnTimeout, RetryPolicy, Step, StepKind, StepList},
+    timeline::{
+        AttemptResult, Cause, FailedAttempt, OperationOutcome, StepRecord, StepState, Timeline,
+    },
 };

@@ -30,7 +30,7 @@ pub use self::{
     chunked_text::ChunkedText,
     events::{
         ApiCallFinished, LeadershipChanged, OwnWritesLate, ReconcileResult, Reconciled,
-        WatchEventReceived, WatchFailed, WriteFinished,
+        StepEnded, WatchEventReceived, WatchFailed, WriteFinished,
     },
     export::Exports,
     log::{Format, SubscribeError, subscribe},

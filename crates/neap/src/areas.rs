@@ -52,10 +52,6 @@ pub(crate) trait AreaCommand: Args + std::fmt::Debug {
 /// No flags of `neap up`.
 #[derive(Debug, Args)]
 #[group(skip)]
-#[expect(
-    dead_code,
-    reason = "for areas without flags; the first of them uses it"
-)]
 pub(crate) struct NoUpOptions {}
 
 /// The kinds of all areas.

@@ -1,10 +1,6 @@
 //! What to write, and why.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
@@ -14,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{APPLIED, Object, differences};
-use crate::key::Key;
+use crate::{hash::stable_hash, key::Key};
 
 /// A kind of objects, as the writer addresses it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -260,9 +256,8 @@ fn update(desired: DesiredObject, object: &DynamicObject) -> Option<PlannedChang
 /// dropped, which a comparison with the live object does not show.
 fn with_hash(desired: &DesiredObject) -> DesiredObject {
     let mut desired = desired.clone();
-    let mut hasher = DefaultHasher::new();
-    desired.object.to_string().hash(&mut hasher);
-    let hash = format!("{:016x}", hasher.finish());
+    let text = desired.object.to_string();
+    let hash = format!("{:016x}", stable_hash([text.as_bytes()]));
     if let Some(metadata) = desired.object["metadata"].as_object_mut() {
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         annotations[APPLIED] = hash.into();

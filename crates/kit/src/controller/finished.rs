@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::Outcome;
+use super::{FailureClass, Outcome};
 use crate::{clock::Clock, own_writes::PendingWrites};
 
 /// A key whose reconcile has ended, held back until the watches show what it wrote.
@@ -18,8 +18,8 @@ pub(super) enum Disposition {
     Succeeded(Outcome),
     /// Leadership was lost during the reconcile: requeue at once.
     LostLeadership,
-    /// The reconcile failed: requeue with backoff.
-    Failed,
+    /// The reconcile failed: requeue as the class says.
+    Failed(FailureClass),
 }
 
 impl<K> FinishedReconcile<K> {

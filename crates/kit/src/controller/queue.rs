@@ -138,6 +138,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.end(key, failures, Some(retry), now);
     }
 
+    /// How often the key has failed since it last succeeded.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.keys.get(key).map_or(0, |queued| queued.failures)
+    }
+
     /// The number of keys that are being reconciled.
     pub fn running(&self) -> usize {
         self.running

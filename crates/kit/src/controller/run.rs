@@ -11,8 +11,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Backoff, NextKey, Priority, Queue,
+    Backoff, FailureClass, NextKey, Priority, Queue, ReconcileFailure,
     backoff::jitter,
+    failure::with_failures,
     finished::{Disposition, FinishedReconcile},
     state::queue_state,
 };
@@ -24,6 +25,7 @@ use crate::{
     process::QueueState,
     telemetry::{OwnWritesLate, ReconcileResult, Reconciled, Telemetry},
     watch::Watches,
+    why::Code,
 };
 
 /// Settings of a controller.
@@ -119,9 +121,9 @@ pub struct Controller<K> {
 }
 
 /// How the task of a reconcile ended, unless it panicked.
-enum ReconcileEnd<E> {
+enum ReconcileEnd {
     Succeeded(Outcome),
-    Failed(E),
+    Failed(ReconcileFailure),
     TimedOut,
 }
 
@@ -203,12 +205,29 @@ where
         self.run(reconcile, stop).await;
     }
 
-    /// Reconciles keys until `stop`, then waits for the reconciles that are running.
+    /// Reconciles keys until `stop`, then waits for the reconciles that are running. Every error is
+    /// retried; [`Self::run_failing`] is for errors that say more.
     pub async fn run<F, Fut, E>(self, reconcile: F, stop: CancellationToken)
     where
         F: Fn(K) -> Fut,
         Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
         E: fmt::Display + Send + 'static,
+    {
+        let reconcile = move |key| {
+            let reconciling = reconcile(key);
+            async move {
+                let result = reconciling.await;
+                result.map_err(|error| ReconcileFailure::retryable(&error))
+            }
+        };
+        self.run_failing(reconcile, stop).await;
+    }
+
+    /// The same for reconciles whose failures have a class.
+    pub async fn run_failing<F, Fut>(self, reconcile: F, stop: CancellationToken)
+    where
+        F: Fn(K) -> Fut,
+        Fut: Future<Output = Result<Outcome, ReconcileFailure>> + Send + 'static,
     {
         let mut tasks = JoinSet::new();
         let mut running = HashMap::new();
@@ -250,31 +269,39 @@ where
     }
 
     /// Starts reconciles up to the limit. Returns when the next key is due.
-    fn start<F, Fut, E>(
+    fn start<F, Fut>(
         &self,
         reconcile: &F,
-        tasks: &mut JoinSet<ReconcileEnd<E>>,
+        tasks: &mut JoinSet<ReconcileEnd>,
         running: &mut RunningKeys<K>,
     ) -> Duration
     where
         F: Fn(K) -> Fut,
-        Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
-        E: Send + 'static,
+        Fut: Future<Output = Result<Outcome, ReconcileFailure>> + Send + 'static,
     {
         let (clock, limit) = (self.shared.clock, self.options.timeout);
         while tasks.len() < self.options.concurrency {
-            let next = self.shared.queue.lock().next(clock.uptime());
+            let (next, failures) = {
+                let mut queue = self.shared.queue.lock();
+                let next = queue.next(clock.uptime());
+                let failures = match &next {
+                    NextKey::Run(key) => queue.failures(key),
+                    NextKey::Wait(_) | NextKey::Idle => 0,
+                };
+                (next, failures)
+            };
             let key = match next {
                 NextKey::Run(key) => key,
                 NextKey::Wait(until) => return until,
                 NextKey::Idle => return Duration::MAX,
             };
             let pending = PendingWrites::new(self.watches.clone(), self.notify_start(&key));
-            let reconciling = pending.clone().scope(reconcile(key.clone()));
+            let reconciling = with_failures(failures, reconcile(key.clone()));
+            let reconciling = pending.clone().scope(reconciling);
             let task = tasks.spawn(async move {
                 match clock.within(limit, reconciling).await {
                     Some(Ok(outcome)) => ReconcileEnd::Succeeded(outcome),
-                    Some(Err(error)) => ReconcileEnd::Failed(error),
+                    Some(Err(failure)) => ReconcileEnd::Failed(failure),
                     None => ReconcileEnd::TimedOut,
                 }
             });
@@ -295,9 +322,9 @@ where
     }
 
     /// Reports the end of a reconcile, and returns what the queue does with its key.
-    fn record_end<E: fmt::Display>(
+    fn record_end(
         &self,
-        joined: JoinedReconcile<E>,
+        joined: JoinedReconcile,
         running: &mut RunningKeys<K>,
     ) -> Option<FinishedReconcile<K>> {
         let (id, end) = match joined {
@@ -306,18 +333,20 @@ where
         };
         let (key, begun, pending) = running.remove(&id)?;
         let now = self.shared.clock.uptime();
-        let (result, error) = self.classify(&end);
+        let (result, error, code) = self.classify(&end);
         self.telemetry.emit(&Reconciled {
             controller: self.options.name,
             key: &key,
             result,
             error,
+            code,
             took: now.saturating_sub(begun),
         });
         let disposition = match end {
             Ok(ReconcileEnd::Succeeded(outcome)) => Disposition::Succeeded(outcome),
             _ if result == ReconcileResult::LostLeadership => Disposition::LostLeadership,
-            _ => Disposition::Failed,
+            Ok(ReconcileEnd::Failed(failure)) => Disposition::Failed(failure.class),
+            Ok(ReconcileEnd::TimedOut) | Err(_) => Disposition::Failed(FailureClass::Retryable),
         };
         Some(FinishedReconcile {
             key,
@@ -334,29 +363,43 @@ where
             Disposition::Succeeded(outcome) => self.requeue_succeeded(key, outcome),
             // It is due at once, so it is the first to run under the next leader.
             Disposition::LostLeadership => self.requeue_now(key),
-            Disposition::Failed if planted!(FailureForgotten) => {
+            Disposition::Failed(_) if planted!(FailureForgotten) => {
                 self.requeue_succeeded(key, Outcome::Done);
             }
-            Disposition::Failed => {
-                let retry_at = |failures| now + self.options.backoff.wait(key, failures);
+            Disposition::Failed(class) => {
+                let retry_at =
+                    |failures| now.saturating_add(self.retry_after(key, class, failures));
                 self.shared.queue.lock().failed(key, retry_at, now);
             }
         }
     }
 
-    /// The result of a reconcile for telemetry, and its error.
-    fn classify<E: fmt::Display>(
+    /// The delay before a key is retried that has failed this often.
+    fn retry_after(&self, key: &K, class: FailureClass, failures: u32) -> Duration {
+        let backoff = self.options.backoff.wait(key, failures);
+        match class {
+            FailureClass::Conflict | FailureClass::Retryable => backoff,
+            // Never earlier than the other side allows, and not all keys at the same moment.
+            FailureClass::RetryAfter(least) => least.saturating_add(backoff / 4).max(backoff),
+            FailureClass::Permanent => jitter(self.options.resync_interval, key),
+        }
+    }
+
+    /// The result of a reconcile for telemetry, its error and the error's code.
+    fn classify(
         &self,
-        end: &Result<ReconcileEnd<E>, JoinError>,
-    ) -> (ReconcileResult, Option<String>) {
+        end: &Result<ReconcileEnd, JoinError>,
+    ) -> (ReconcileResult, Option<String>, Option<Code>) {
         use ReconcileResult::{Failed, LostLeadership, Panicked, Succeeded, TimedOut};
         match end {
-            Ok(ReconcileEnd::Succeeded(_)) => (Succeeded, None),
-            Err(error) => (Panicked, Some(error.to_string())),
+            Ok(ReconcileEnd::Succeeded(_)) => (Succeeded, None, None),
+            Err(error) => (Panicked, Some(error.to_string()), None),
             // A reconcile that loses leadership cannot but fail: its writes are refused.
-            Ok(_) if !may_reconcile(self.leadership.as_ref()) => (LostLeadership, None),
-            Ok(ReconcileEnd::Failed(error)) => (Failed, Some(error.to_string())),
-            Ok(ReconcileEnd::TimedOut) => (TimedOut, None),
+            Ok(_) if !may_reconcile(self.leadership.as_ref()) => (LostLeadership, None, None),
+            Ok(ReconcileEnd::Failed(failure)) => {
+                (Failed, Some(failure.message.clone()), failure.code)
+            }
+            Ok(ReconcileEnd::TimedOut) => (TimedOut, None, None),
         }
     }
 
@@ -391,7 +434,7 @@ async fn gained(leadership: Option<Leadership>) {
 
 /// The running reconciles by task: the key, when it began, and its writes.
 type RunningKeys<K> = HashMap<Id, (K, Uptime, Arc<PendingWrites>)>;
-type JoinedReconcile<E> = Result<(Id, ReconcileEnd<E>), JoinError>;
+type JoinedReconcile = Result<(Id, ReconcileEnd), JoinError>;
 
 impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

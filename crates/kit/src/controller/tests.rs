@@ -338,3 +338,77 @@ async fn no_reconcile_starts_while_another_process_leads_and_no_key_is_lost() {
     };
     tokio::join!(controller.run(reconcile, stop.clone()), acting);
 }
+
+/// An error of an area.
+#[derive(Debug, thiserror::Error)]
+enum ShopError {
+    #[error("the shop asks for patience")]
+    Busy,
+    #[error("the order is not valid")]
+    Invalid,
+}
+
+impl crate::why::Coded for ShopError {
+    fn code(&self) -> crate::why::Code {
+        crate::why::Code("NT-SHOP-0001")
+    }
+}
+
+impl ReconcileError for ShopError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Busy => FailureClass::RetryAfter(Duration::from_mins(10)),
+            Self::Invalid => FailureClass::Permanent,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_areas_error_decides_when_its_key_is_retried_and_failures_are_counted() {
+    let clock = Clock::system();
+    let options = ControllerOptions {
+        resync_interval: Duration::from_hours(4),
+        ..ControllerOptions::new("test")
+    };
+    let controller = Controller::new(options, clock);
+    let (enqueuer, view) = (controller.enqueuer(), controller.view());
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let entries = log.clone();
+    let reconcile = move |key: &'static str| {
+        let entries = entries.clone();
+        async move {
+            entries.lock().push((key, previous_failures()));
+            let error = match key {
+                "busy" => ShopError::Busy,
+                _ => ShopError::Invalid,
+            };
+            Err(ReconcileFailure::of(&error))
+        }
+    };
+    let stop = CancellationToken::new();
+    let script = async {
+        enqueuer.enqueue("busy");
+        enqueuer.enqueue("invalid");
+        clock.sleep(Duration::from_mins(9)).await;
+        assert_eq!(*log.lock(), [("busy", 0), ("invalid", 0)]);
+        let failing = view().failing.keys;
+        assert!(
+            failing.contains(&"\"invalid\": once".to_owned()),
+            "{failing:?}"
+        );
+        clock.sleep(Duration::from_mins(4)).await;
+        assert_eq!(log.lock()[2..], [("busy", 1)], "not earlier than asked for");
+        // A change is tried at once, though the last failure was permanent.
+        enqueuer.enqueue("invalid");
+        clock.sleep(SECOND).await;
+        assert_eq!(log.lock()[3..], [("invalid", 1)]);
+        clock.sleep(Duration::from_hours(4)).await;
+        assert!(
+            log.lock().contains(&("invalid", 2)),
+            "the resync tries again"
+        );
+        stop.cancel();
+    };
+    tokio::join!(controller.run_failing(reconcile, stop.clone()), script);
+    assert_eq!(previous_failures(), 0, "outside of a reconcile");
+}

@@ -1,6 +1,10 @@
 //! The health, readiness and debug state of a process.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+    sync::Arc,
+};
 
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -80,16 +84,20 @@ impl Health {
         }
     }
 
-    pub(super) fn register(&self, component: &Component) {
+    /// Adds a component; false if another one has its name, which then stays as it is.
+    pub(super) fn register(&self, component: &Component) -> bool {
         let health = ComponentHealth {
             state: ComponentState::Waiting,
             since: self.clock.uptime(),
             readiness: component.readiness.clone(),
         };
-        self.shared
-            .write()
-            .components
-            .insert(component.name, health);
+        match self.shared.write().components.entry(component.name) {
+            Entry::Vacant(entry) => {
+                entry.insert(health);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
     pub(super) fn set_state(&self, name: &'static str, state: ComponentState) {

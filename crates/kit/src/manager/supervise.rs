@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, Id, JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Component, ComponentState, Health, ShutdownPhase};
@@ -30,6 +33,9 @@ pub enum Error {
         /// The message of the panic.
         message: String,
     },
+    /// Two components have one name, so neither logs nor readiness could tell them apart.
+    #[error("two components of the process are named {0}")]
+    DuplicateName(&'static str),
     /// Components did not end within the grace period.
     #[error("{} did not end in time: all components together have {grace:?} to stop", names.join(", "))]
     ShutdownTimeout {
@@ -44,6 +50,8 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Manager {
     components: Vec<Component>,
+    duplicate: Option<&'static str>,
+    late: (ComponentStarter, mpsc::Receiver<Component>),
     health: Health,
     clock: Clock,
     grace: Duration,
@@ -52,8 +60,11 @@ pub struct Manager {
 impl Manager {
     /// A manager without components, and with a grace period of thirty seconds, the default of pods.
     pub fn new(context: &Context) -> Self {
+        let (sender, receiver) = mpsc::channel(MAX_UNSTARTED_COMPONENTS);
         Self {
             components: Vec::new(),
+            duplicate: None,
+            late: (ComponentStarter { sender }, receiver),
             health: Health::new(context),
             clock: context.clock,
             grace: DEFAULT_GRACE,
@@ -66,11 +77,18 @@ impl Manager {
         self
     }
 
-    /// Adds a component.
+    /// Adds a component. A run refuses to start if another one has its name.
     pub fn add(&mut self, component: impl Into<Component>) {
         let component = component.into();
-        self.health.register(&component);
+        if !self.health.register(&component) {
+            self.duplicate = Some(component.name);
+        }
         self.components.push(component);
+    }
+
+    /// A handle that adds components while the others run.
+    pub fn starter(&self) -> ComponentStarter {
+        self.late.0.clone()
     }
 
     /// The health of the process.
@@ -80,6 +98,11 @@ impl Manager {
 
     /// Runs all components until `stop`, or until one fails; then stops the others in order.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        if let Some(name) = self.duplicate {
+            return Err(Error::DuplicateName(name));
+        }
+        // A starter stays open as long as the process runs, whether a component holds one or not.
+        let (_open, mut late) = self.late;
         let mut running = RunningComponents {
             tasks: JoinSet::new(),
             components: HashMap::new(),
@@ -90,9 +113,17 @@ impl Manager {
             running.start(component);
         }
         running.health.started();
-        let failure = tokio::select! {
-            () = stop.cancelled() => None,
-            failure = running.first_failure() => Some(failure),
+        let failure = loop {
+            tokio::select! {
+                () = stop.cancelled() => break None,
+                failure = running.first_failure() => break Some(failure),
+                Some(component) = late.recv() => {
+                    if !running.health.register(&component) {
+                        break Some(Error::DuplicateName(component.name));
+                    }
+                    running.start(component);
+                }
+            }
         };
         if let Some(failure) = &failure {
             tracing::error!(code = %failure.code(), error = %failure, "the process stops because of a failure");
@@ -105,6 +136,28 @@ impl Manager {
             tracing::error!(code = %late.code(), error = %late, "the grace period is over");
         }
         failure.or(late).map_or(Ok(()), Err)
+    }
+}
+
+/// The number of components that can be added before the manager starts them.
+const MAX_UNSTARTED_COMPONENTS: usize = 256;
+
+/// Adds components to a manager that runs already, for parts of a program that start when they are first
+/// used. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ComponentStarter {
+    sender: mpsc::Sender<Component>,
+}
+
+impl ComponentStarter {
+    /// Starts a component, which is from then on like one that was added before the run. It is dropped if
+    /// the manager has stopped.
+    pub async fn start(&self, component: impl Into<Component>) {
+        let component = component.into();
+        let name = component.name;
+        if self.sender.send(component).await.is_err() {
+            tracing::debug!(name, "a component is not started: the process stops");
+        }
     }
 }
 
@@ -223,6 +276,7 @@ impl Coded for Error {
     fn code(&self) -> Code {
         match self {
             Self::Ended(_) | Self::Panicked { .. } => Code("NT-KIT-007"),
+            Self::DuplicateName(_) => Code("NT-KIT-040"),
             Self::ShutdownTimeout { .. } => Code("NT-KIT-008"),
         }
     }

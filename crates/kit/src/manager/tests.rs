@@ -227,3 +227,48 @@ async fn the_process_is_ready_once_every_watch_and_every_component_is() {
     assert_eq!(ended, Ok(()));
     assert_eq!(health.not_ready()[0], "the process is stopping");
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_components_of_one_name_are_refused_before_anything_starts() {
+    let mut bench = bench();
+    let log = Arc::default();
+    bench.manager.add(obedient("web", &log));
+    bench.manager.add(stubborn("web"));
+    let ended = bench.manager.run(CancellationToken::new()).await;
+    assert_eq!(ended, Err(Error::DuplicateName("web")));
+    assert!(log.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_component_that_is_added_later_is_supervised_like_the_others() {
+    let mut bench = bench();
+    let (log, clock): (Arc<Mutex<Vec<_>>>, _) = (Arc::default(), bench.context.clock);
+    bench.manager.add(obedient("ground", &log).stopped_last());
+    let (starter, health) = (bench.manager.starter(), bench.manager.health());
+    let late = obedient("late", &log).ready_when(|| Some("it is cold".to_owned()));
+    let (stop, passing) = after(&bench, SECOND);
+    let starting = async {
+        clock.sleep(SECOND / 2).await;
+        assert_eq!(health.not_ready(), [""; 0]);
+        starter.start(late).await;
+        clock.sleep(SECOND / 4).await;
+        assert_eq!(health.not_ready(), ["late: it is cold"]);
+    };
+    let (ended, ..) = tokio::join!(bench.manager.run(stop), starting, passing);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(
+        *log.lock(),
+        ["late", "ground"],
+        "in the order of the phases"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_component_whose_name_is_taken_stops_the_process() {
+    let mut bench = bench();
+    bench.manager.add(obedient("web", &Arc::default()));
+    let starter = bench.manager.starter();
+    let running = bench.manager.run(CancellationToken::new());
+    let (ended, ()) = tokio::join!(running, starter.start(stubborn("web")));
+    assert_eq!(ended, Err(Error::DuplicateName("web")));
+}

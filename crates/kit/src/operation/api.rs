@@ -46,7 +46,11 @@ pub struct OperationSpec {
     /// Parameters of the steps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// Set it to end the operation before its next step. Steps that are done are not undone.
+    /// When the operation fails if it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::time")]
+    pub deadline: Option<Timestamp>,
+    /// Set it to end the operation: the running attempt is interrupted. Steps that are done are not undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
     /// Why the operation is cancelled.
@@ -92,6 +96,9 @@ pub struct OperationStatus {
     /// Why a program cancelled the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cause>,
+    /// What the operation achieved, or what was found out about its failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// Why the operation failed or was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
@@ -126,6 +133,17 @@ pub struct StepStatus {
     /// The number of attempts that were started.
     #[schemars(schema_with = "schema::count")]
     pub attempts: u32,
+    /// The number of attempts since the last one that had a result.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(schema_with = "schema::count")]
+    pub interrupted: u32,
+    /// When a poll of the condition was last recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::time")]
+    pub polled: Option<Timestamp>,
+    /// The last attempts that failed, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<super::FailedAttempt>,
     /// When the step was started.
     #[schemars(schema_with = "schema::time")]
     pub started: Timestamp,
@@ -140,6 +158,10 @@ pub struct StepStatus {
     /// Why the step failed, or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Operation {

@@ -26,7 +26,9 @@ pub(super) fn timeline(operation: &Operation) -> Timeline {
     let outcome = outcome(&status);
     Timeline {
         steps: status.steps.into_iter().map(step_record).collect(),
+        deadline: operation.spec.deadline,
         cancelled: status.cancelled.or(requested),
+        message: status.result,
         outcome,
     }
 }
@@ -55,7 +57,7 @@ pub(super) fn status(
     now: Timestamp,
 ) -> OperationStatus {
     let (phase, cause) = phase(timeline);
-    let done = |record: &&StepRecord| record.state == StepState::Succeeded;
+    let done = |record: &&StepRecord| record.state.is_done();
     let done = timeline.steps.iter().filter(done).count();
     let message = message(timeline);
     let generation = operation.metadata.generation;
@@ -69,6 +71,7 @@ pub(super) fn status(
         message: Some(message),
         steps: timeline.steps.iter().map(step_status).collect(),
         cancelled: timeline.cancelled.clone(),
+        result: timeline.message.clone(),
         cause,
         conditions: updated_conditions(old, &condition_updates, generation, now),
         observed_generation: generation,
@@ -140,6 +143,9 @@ fn step_record(step: StepStatus) -> StepRecord {
         began: step.started,
         ended: step.ended,
         attempts: step.attempts,
+        interrupted: step.interrupted,
+        polled: step.polled,
+        failures: step.failures,
         due: step.due,
         cause: step.cause,
     }
@@ -150,6 +156,9 @@ fn step_status(record: &StepRecord) -> StepStatus {
         name: record.name.clone(),
         state: record.state,
         attempts: record.attempts,
+        interrupted: record.interrupted,
+        polled: record.polled,
+        failures: record.failures.clone(),
         started: record.began,
         ended: record.ended,
         due: record.due,

@@ -21,11 +21,13 @@ pub struct StepAttempt {
 }
 
 impl StepAttempt {
-    pub(super) fn new(operation: &str, step: &str, fence: u64) -> Self {
+    pub(super) fn new(operation: &str, step: &str, occurrence: usize, fence: u64) -> Self {
         let key = if planted!(KeyOfAttempt) {
             format!("{operation}/{step}/{fence}")
-        } else {
+        } else if occurrence == 0 {
             format!("{operation}/{step}")
+        } else {
+            format!("{operation}/{step}#{occurrence}")
         };
         Self {
             step: step.to_owned(),

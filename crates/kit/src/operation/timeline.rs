@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, StepKind};
-use crate::{planted, why::Code};
+use super::{OnTimeout, Step, StepKind};
+use crate::{planted, schema, why::Code};
 
 /// The recorded progress of one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,9 +16,15 @@ pub struct Timeline {
     /// The steps that were started, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRecord>,
+    /// When the operation fails if it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
     /// Why it was cancelled, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cause>,
+    /// What it achieved, or what was found out about its failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// How it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<OperationOutcome>,
@@ -37,14 +43,43 @@ pub struct StepRecord {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// The number of attempts that were started.
+    /// The number of attempts that were started. Polls of a condition count as one.
     pub attempts: u32,
+    /// The number of attempts since the last one that had a result: their process ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted: u32,
+    /// When a poll of the condition was last recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polled: Option<Timestamp>,
+    /// The last attempts that failed, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailedAttempt>,
     /// When the next attempt is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// Why it failed, or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedAttempt {
+    /// Its number among the attempts at its step.
+    pub attempt: u32,
+    /// When it ended.
+    #[schemars(schema_with = "schema::time")]
+    pub ended: Timestamp,
+    /// Why it failed.
+    pub cause: Cause,
+}
+
+/// The maximum number of failed attempts that a step keeps.
+const MAX_FAILURES: usize = 8;
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The state of a step.
@@ -58,6 +93,17 @@ pub enum StepState {
     Succeeded,
     /// It will not be tried again.
     Failed,
+    /// It was not attempted; the cause says why.
+    Skipped,
+    /// Its condition did not hold in time, and the operation continued.
+    TimedOut,
+}
+
+impl StepState {
+    /// Whether the steps after it may start.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Skipped | Self::TimedOut)
+    }
 }
 
 /// A cause, for people and for programs.
@@ -144,38 +190,95 @@ impl Timeline {
         }
     }
 
-    /// Records the start of an attempt at `step`, the `index`th.
-    pub fn begin(&mut self, index: usize, step: &Step, now: Timestamp) {
-        if let Some(record) = self.steps.get_mut(index) {
-            record.state = StepState::Running;
-            record.attempts += 1;
-            record.due = None;
-            return;
-        }
-        self.steps.push(StepRecord {
-            name: step.name.to_owned(),
-            state: StepState::Running,
-            began: now,
-            ended: None,
-            attempts: 1,
-            due: None,
-            cause: None,
-        });
+    /// The index of the record of a step that was started: of the `occurrence`th of its name.
+    pub fn position(&self, name: &str, occurrence: usize) -> Option<usize> {
+        let same = self.steps.iter().enumerate();
+        let mut same = same.filter(|(_, record)| record.name == name);
+        same.nth(occurrence).map(|(at, _)| at)
     }
 
-    /// Records the result of an attempt at `step`, the last that was started.
-    pub fn record_attempt(&mut self, step: &Step, result: AttemptResult, now: Timestamp) {
-        let Some(record) = self.steps.last_mut() else {
-            return;
+    fn record_mut(&mut self, step: &Step, occurrence: usize, now: Timestamp) -> &mut StepRecord {
+        let at = self.position(step.name, occurrence).unwrap_or_else(|| {
+            self.steps.push(StepRecord::started(step.name, now));
+            self.steps.len() - 1
+        });
+        &mut self.steps[at]
+    }
+
+    /// Records the start of an attempt at the `occurrence`th step of this name.
+    pub fn begin(&mut self, step: &Step, occurrence: usize, now: Timestamp) {
+        let record = self.record_mut(step, occurrence, now);
+        record.state = StepState::Running;
+        record.attempts += 1;
+        record.interrupted += 1;
+        record.due = None;
+        record.ended = None;
+    }
+
+    /// Records that a step is not attempted.
+    pub fn skip(&mut self, step: &Step, occurrence: usize, reason: &str, now: Timestamp) {
+        let record = self.record_mut(step, occurrence, now);
+        record.state = StepState::Skipped;
+        record.ended = Some(now);
+        record.cause = Some(Cause::new(reason));
+    }
+
+    /// Records the result of an attempt at a step that was started.
+    pub fn record_attempt(
+        &mut self,
+        step: &Step,
+        occurrence: usize,
+        result: AttemptResult,
+        now: Timestamp,
+    ) {
+        let record = self.record_mut(step, occurrence, now);
+        record.interrupted = 0;
+        let failure = match &result {
+            AttemptResult::Failed(cause) | AttemptResult::FailedPermanently(cause) => Some(cause),
+            AttemptResult::Done | AttemptResult::NotYet(_) => None,
         };
+        if let Some(cause) = failure {
+            let (attempt, cause) = (record.attempts, cause.clone());
+            if record.failures.len() == MAX_FAILURES {
+                // The first failure says most about the cause, and the last ones about the state.
+                record.failures.remove(1);
+            }
+            record.failures.push(FailedAttempt {
+                attempt,
+                ended: now,
+                cause,
+            });
+        }
         let (state, due, cause) = after_attempt(step, record, result, now);
         record.state = state;
         record.due = due;
         record.cause = cause;
-        if matches!(state, StepState::Succeeded | StepState::Failed) {
+        record.polled = (state == StepState::Waiting).then_some(now);
+        if state == StepState::Failed || state.is_done() {
             record.ended = Some(now);
         }
     }
+}
+
+impl StepRecord {
+    fn started(name: &str, now: Timestamp) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: StepState::Running,
+            began: now,
+            ended: None,
+            attempts: 0,
+            interrupted: 0,
+            polled: None,
+            failures: Vec::new(),
+            due: None,
+            cause: None,
+        }
+    }
+}
+
+fn after(start: Timestamp, wait: Duration) -> Timestamp {
+    start.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 /// The state of the step after an attempt, when the next attempt is due, and the cause.
@@ -185,35 +288,42 @@ fn after_attempt(
     result: AttemptResult,
     now: Timestamp,
 ) -> (StepState, Option<Timestamp>, Option<Cause>) {
-    let due_after = |wait: Duration| now.checked_add(wait).unwrap_or(Timestamp::MAX);
     match (&step.kind, result) {
         (_, AttemptResult::Done) => (StepState::Succeeded, None, None),
         (
             StepKind::Condition {
                 poll_interval,
                 timeout,
+                on_timeout,
             },
             AttemptResult::NotYet(cause) | AttemptResult::Failed(cause),
         ) => {
-            let deadline = record.began.checked_add(*timeout).unwrap_or(Timestamp::MAX);
-            if now >= deadline {
-                (StepState::Failed, None, Some(cause))
-            } else {
-                (
-                    StepState::Waiting,
-                    Some(due_after(*poll_interval).min(deadline)),
-                    Some(cause),
-                )
+            let deadline = after(record.began, *timeout);
+            match on_timeout {
+                _ if now < deadline => {
+                    let due = after(now, *poll_interval).min(deadline);
+                    (StepState::Waiting, Some(due), Some(cause))
+                }
+                OnTimeout::Fail => (StepState::Failed, None, Some(cause)),
+                OnTimeout::Warn => (StepState::TimedOut, None, Some(cause)),
             }
         }
         (
-            StepKind::Retrying { retry, .. },
+            StepKind::Retrying {
+                retry,
+                give_up_after,
+                ..
+            },
             AttemptResult::NotYet(cause) | AttemptResult::Failed(cause),
-        ) if record.attempts < retry.attempts => (
-            StepState::Waiting,
-            Some(due_after(retry.wait(record.attempts))),
-            Some(cause),
-        ),
+        ) if record.attempts < retry.attempts => {
+            let due = after(now, retry.wait(record.attempts));
+            let end = give_up_after.map_or(Timestamp::MAX, |time| after(record.began, time));
+            if due < end {
+                (StepState::Waiting, Some(due), Some(cause))
+            } else {
+                (StepState::Failed, None, Some(cause))
+            }
+        }
         (
             _,
             AttemptResult::NotYet(cause)

@@ -6,9 +6,10 @@ use super::{
     Metrics, TelemetryEvent,
     metrics::{
         CallLabels, ControllerLabels, LeaseLabels, ReconcileErrorLabels, ReconcileLabels,
-        TransitionLabels, VerbLabels, WatchEventLabels, WatchLabels, WriteLabels,
+        StepLabels, TransitionLabels, VerbLabels, WatchEventLabels, WatchLabels, WriteLabels,
     },
 };
+use crate::why::Code;
 
 /// The result of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Reconciled<'a> {
     pub result: ReconcileResult,
     /// The error, if it failed.
     pub error: Option<String>,
+    /// The code of the error, if it has one.
+    pub code: Option<Code>,
     /// The duration.
     pub took: Duration,
 }
@@ -65,12 +68,15 @@ impl TelemetryEvent<Metrics> for Reconciled<'_> {
             ..
         } = self;
         let error = self.error.as_deref().unwrap_or_default();
+        let code = self.code.map_or("", |code| code.0);
         match self.result {
             ReconcileResult::Succeeded => tracing::debug!(controller, ?key, ?took, "reconciled"),
             ReconcileResult::LostLeadership => {
                 tracing::debug!(controller, ?key, "leadership was lost during a reconcile");
             }
-            ReconcileResult::Failed => tracing::warn!(controller, ?key, error, "reconcile failed"),
+            ReconcileResult::Failed => {
+                tracing::warn!(controller, ?key, error, code, "reconcile failed");
+            }
             ReconcileResult::TimedOut => {
                 tracing::warn!(controller, ?key, ?took, "reconcile timed out");
             }
@@ -288,5 +294,59 @@ impl TelemetryEvent<Metrics> for LeadershipChanged<'_> {
         metrics.leads.get_or_create(&labels).set(self.leads.into());
         let labels = TransitionLabels { lease, to };
         metrics.lease_transitions.get_or_create(&labels).inc();
+    }
+}
+
+/// A step of an operation has ended.
+#[derive(Debug)]
+pub struct StepEnded<'a> {
+    /// The kind of work.
+    pub work: &'static str,
+    /// The name of the step.
+    pub step: &'a str,
+    /// The operation.
+    pub operation: &'a str,
+    /// The result, as a label value.
+    pub result: &'static str,
+    /// The number of attempts.
+    pub attempts: u32,
+    /// Why it failed.
+    pub cause: Option<&'a str>,
+    /// The time from its first attempt to its end.
+    pub took: Duration,
+}
+
+impl TelemetryEvent<Metrics> for StepEnded<'_> {
+    fn log(&self) {
+        let Self {
+            work,
+            step,
+            operation,
+            result,
+            attempts,
+            took,
+            ..
+        } = self;
+        let cause = self.cause.unwrap_or_default();
+        tracing::info!(
+            work,
+            step,
+            operation,
+            result,
+            attempts,
+            ?took,
+            cause,
+            "step ended"
+        );
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        let (work, result) = (self.work, self.result);
+        let step = self.step.to_owned();
+        let labels = StepLabels { work, step, result };
+        let durations = &metrics.operation_step_duration;
+        durations
+            .get_or_create(&labels)
+            .observe(self.took.as_secs_f64());
     }
 }

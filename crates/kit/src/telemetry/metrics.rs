@@ -23,6 +23,7 @@ pub struct Metrics {
     pub(super) watch_failures: Family<WatchLabels, Counter>,
     pub(super) lease_transitions: Family<TransitionLabels, Counter>,
     pub(super) leads: Family<LeaseLabels, Gauge>,
+    pub(super) operation_step_duration: Durations<StepLabels>,
     pub(super) outbound_calls: Family<OutboundCallLabels, Counter>,
     pub(super) outbound_retries: Family<OutboundClientLabels, Counter>,
     pub(super) outbound_call_duration: Durations<OutboundClientLabels>,
@@ -50,6 +51,7 @@ labels! {
     WatchEventLabels { watch: String, event: &'static str }
     LeaseLabels { lease: String }
     TransitionLabels { lease: String, to: &'static str }
+    StepLabels { work: &'static str, step: String, result: &'static str }
     OutboundClientLabels { client: &'static str }
     OutboundCallLabels { client: &'static str, code: String }
 }
@@ -58,6 +60,14 @@ labels! {
 fn durations() -> Histogram {
     let bounds = [
         0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0,
+    ];
+    Histogram::new(bounds)
+}
+
+/// Buckets from a tenth of a second to an hour.
+fn step_durations() -> Histogram {
+    let bounds = [
+        0.1, 1.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0,
     ];
     Histogram::new(bounds)
 }
@@ -78,6 +88,7 @@ impl Metrics {
             watch_failures: Family::default(),
             lease_transitions: Family::default(),
             leads: Family::default(),
+            operation_step_duration: Family::new_with_constructor(step_durations),
             outbound_calls: Family::default(),
             outbound_retries: Family::default(),
             outbound_call_duration: Family::new_with_constructor(durations),
@@ -107,6 +118,12 @@ impl Metrics {
         );
         let queue = self.queue.clone();
         registry.register("queue_keys", "Keys in the queues of controllers", queue);
+        registry.register_with_unit(
+            "operation_step_duration",
+            "Time from the first attempt at a step of an operation to its end",
+            Unit::Seconds,
+            self.operation_step_duration.clone(),
+        );
     }
 
     fn register_requests(&self, registry: &mut Registry) {

@@ -31,6 +31,7 @@ fn failed() -> Reconciled<'static> {
         key: &"shop/cart",
         result: ReconcileResult::Failed,
         error: Some("no room".into()),
+        code: None,
         took: Duration::from_millis(20),
     }
 }

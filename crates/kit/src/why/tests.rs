@@ -61,7 +61,8 @@ fn every_error_of_this_crate_leads_to_an_entry_about_it() {
     let source = std::io::Error::other("full");
     let version = "1".to_owned();
     #[rustfmt::skip]
-    let errors: [(&dyn Coded, &str); 14] = [
+    let errors: [(&dyn Coded, &str); 15] = [
+        (&manager::Error::DuplicateName("x"), "two components of the process"),
         (&manager::Error::Ended("x"), "a component of the process ended"),
         (&manager::Error::ShutdownTimeout { names, grace }, "the process did not stop"),
         (&following, "this process does not lead"),

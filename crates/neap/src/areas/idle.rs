@@ -8,7 +8,8 @@ use neap_kit::area::Area;
 use super::{AreaModule, Host};
 use crate::exit::Failure;
 
-pub(super) struct Idle;
+#[derive(Debug)]
+pub(crate) struct Idle;
 
 impl AreaModule for Idle {
     const AREA: Area = neap_idle::area::AREA;

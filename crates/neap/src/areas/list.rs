@@ -32,10 +32,10 @@ macro_rules! areas {
         /// The flags of the areas for `neap up`, in the order of the list.
         #[derive(Debug, Args)]
         #[group(skip)]
+        #[expect(non_snake_case, reason = "the names of the fields come from the list")]
         pub(crate) struct AreasUpOptions {
             $(
                 #[command(flatten)]
-                #[expect(non_snake_case, reason = "the name comes from the list")]
                 $Variant: <$Module as AreaModule>::UpOptions,
             )+
         }

@@ -95,20 +95,13 @@ impl OperationBench {
         }
     }
 
-    fn runner<'a, J, W>(
+    fn runner<'a, J: Journal, W: StepHandler>(
         &'a self,
         step_list: &'a StepList,
         journal: &'a J,
         handler: &'a W,
     ) -> Runner<'a, J, W> {
-        let (id, clock) = (&*self.id, self.clock);
-        Runner {
-            id,
-            step_list,
-            journal,
-            handler,
-            clock,
-        }
+        Runner::new(&self.id, step_list, journal, handler, self.clock)
     }
 }
 
@@ -172,7 +165,7 @@ async fn the_status_shows_the_progress_of_an_operation() {
         .iter()
         .map(|step| (&*step.name, step.attempts))
         .collect();
-    assert_eq!(attempts, [("fill", 1), ("boil", 2), ("pour", 1)]);
+    assert_eq!(attempts, [("fill", 1), ("boil", 1), ("pour", 1)]);
     assert!(status.steps.iter().all(|step| step.ended.is_some()));
     let stalled = status
         .conditions
@@ -264,7 +257,7 @@ async fn two_runners_do_not_overwrite_each_others_timeline() {
     assert_eq!(same.identity, identity);
     let uid = bench.operations().get("tea").await.unwrap().metadata.uid;
     assert_eq!(Some(identity), uid, "a new operation has a new identity");
-    timeline.begin(0, &step_list().steps[0], bench.clock.now());
+    timeline.begin(&step_list().steps[0], 0, bench.clock.now());
     one.save(&bench.id, &timeline, &seen).await.unwrap();
     let refused = other
         .save(&bench.id, &Timeline::default(), &same.version)

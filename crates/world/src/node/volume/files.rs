@@ -4,11 +4,12 @@ use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs::{self, DirBuilder, OpenOptions, Permissions},
-    hash::{DefaultHasher, Hash, Hasher},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
+
+use neap_kit::hash::stable_hash;
 
 use super::VolumeFiles;
 use crate::folder as folders;
@@ -42,11 +43,12 @@ pub fn write(folder: &Path, files: &VolumeFiles) -> io::Result<bool> {
 
 /// A name derived from these files and their content.
 fn state(files: &VolumeFiles) -> String {
-    let mut hasher = DefaultHasher::new();
-    for (path, text) in files {
-        (path, &text.bytes, text.mode).hash(&mut hasher);
-    }
-    format!("..{:016x}", hasher.finish())
+    let modes: Vec<_> = files.values().map(|text| text.mode.to_le_bytes()).collect();
+    let parts = files.iter().zip(&modes).flat_map(|((path, text), mode)| {
+        let path = path.as_os_str().as_encoded_bytes();
+        [path, &text.bytes[..], &mode[..]]
+    });
+    format!("..{:016x}", stable_hash(parts))
 }
 
 fn fill(folder: &Path, files: &VolumeFiles) -> io::Result<()> {

@@ -1,0 +1,167 @@
+//! The checks of `neap release validate`: stricter than what controllers accept.
+
+use std::collections::BTreeMap;
+
+use croner::parser::{CronParser, Seconds, Year};
+
+use super::{
+    ConfigError, Problem, ReleaseConfig, ReleasePeriodic, ReleaseVerification,
+    parse::{CONFIG_MAP_LIMIT, parse_with_unknown, problems},
+};
+use crate::duration;
+
+/// A configuration and what is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The configuration, as far as it could be read.
+    pub config: Option<ReleaseConfig>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Checks one configuration.
+pub fn check(text: &str) -> Checked {
+    let (config, unknown) = match parse_with_unknown(text, CONFIG_MAP_LIMIT) {
+        Ok(parsed) => parsed,
+        Err(ConfigError::Invalid(problems)) => {
+            return Checked {
+                config: None,
+                problems,
+            };
+        }
+        Err(error) => {
+            return Checked {
+                config: None,
+                problems: vec![Problem::new("", error.to_string())],
+            };
+        }
+    };
+    let unknown = unknown.into_iter();
+    let unknown = unknown.map(|path| Problem::new(path, "there is no such field"));
+    let mut problems: Vec<_> = unknown.chain(problems(&config)).collect();
+    for (key, one) in &config.verify {
+        check_verification(key, one, &mut problems);
+    }
+    for (key, one) in &config.periodic {
+        check_periodic(key, one, &mut problems);
+    }
+    Checked {
+        config: Some(config),
+        problems,
+    }
+}
+
+fn check_verification(key: &str, one: &ReleaseVerification, problems: &mut Vec<Problem>) {
+    let mut refuse = |field: &str, message: &str| {
+        problems.push(Problem::new(format!("verify.{key}{field}"), message));
+    };
+    if one.asynchronous && !one.optional {
+        refuse(".async", "a job that is not waited for is optional");
+    }
+    if one.asynchronous && one.max_retries > 0 {
+        refuse(
+            ".maxRetries",
+            "a job that is not waited for is not run again",
+        );
+    }
+    if !one.upgrade_from.is_empty() && one.upgrade_from_release.is_some() {
+        refuse(".upgradeFromRelease", "either this or upgradeFrom is set");
+    }
+    if one.optional && one.aggregated_prow_job.is_some() {
+        refuse(
+            ".optional",
+            "runs that are analysed together are never optional",
+        );
+    }
+    if ends_like_a_retry(key) {
+        refuse(
+            "",
+            "a name that ends in a dash and digits would be read as the number of a retry",
+        );
+    }
+    for (id, qualifier) in &one.qualifiers {
+        let path = format!("verify.{key}.qualifiers.{id}");
+        if qualifier.approval.is_some() {
+            let message = "approval is set for all streams, not here";
+            problems.push(Problem::new(format!("{path}.approval"), message));
+        }
+        problems.extend(qualifier.problems(&path));
+    }
+}
+
+fn check_periodic(key: &str, one: &ReleasePeriodic, problems: &mut Vec<Problem>) {
+    let mut refuse = |field: &str, message: String| {
+        problems.push(Problem::new(format!("periodic.{key}{field}"), message));
+    };
+    if !one.upgrade_from.is_empty() && one.upgrade_from_release.is_some() {
+        refuse(
+            ".upgradeFromRelease",
+            "either this or upgradeFrom is set".into(),
+        );
+    }
+    match (one.interval.is_empty(), one.cron.is_empty()) {
+        (true, true) => refuse("", "it has an interval or a cron expression".into()),
+        (false, false) => refuse(
+            "",
+            "it has an interval or a cron expression, not both".into(),
+        ),
+        (false, true) => {
+            if let Err(error) = duration::parse(&one.interval) {
+                refuse(".interval", error.to_string());
+            }
+        }
+        (true, false) => {
+            if let Err(error) = parse_cron(&one.cron) {
+                refuse(".cron", error);
+            }
+        }
+    }
+}
+
+/// A cron expression with five fields, or a word such as `@daily`.
+pub(super) fn parse_cron(text: &str) -> Result<croner::Cron, String> {
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .build();
+    parser
+        .parse(text)
+        .map_err(|error| format!("{text:?} is not a cron expression: {error}"))
+}
+
+fn ends_like_a_retry(key: &str) -> bool {
+    let Some((_, end)) = key.rsplit_once('-') else {
+        return false;
+    };
+    !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Problems of several configurations together, by the name of their file: a periodic Prow job that two of
+/// them use has only one history.
+pub fn check_all(configs: &BTreeMap<String, ReleaseConfig>) -> Vec<(String, Problem)> {
+    let mut users: BTreeMap<&str, Vec<(&String, &String)>> = BTreeMap::new();
+    for (file, config) in configs {
+        for (key, one) in &config.periodic {
+            if let Some(job) = &one.prow_job {
+                users.entry(&job.name).or_default().push((file, key));
+            }
+        }
+    }
+    let shared = users.into_iter().filter(|(_, users)| users.len() > 1);
+    shared
+        .flat_map(|(job, users)| {
+            let places: Vec<_> = users
+                .iter()
+                .map(|(file, key)| format!("{file}: {key}"))
+                .collect();
+            let message = format!(
+                "the Prow job {job} is used in several places: {}",
+                places.join(", ")
+            );
+            users.into_iter().map(move |(file, key)| {
+                let path = format!("periodic.{key}.prowJob.name");
+                (file.clone(), Problem::new(path, message.clone()))
+            })
+        })
+        .collect()
+}
