@@ -188,6 +188,7 @@ fn no_field_beyond_kubeelasti_is_required() {
                     "lastWake",
                     "resting",
                     "wouldSleep",
+                    "notReady",
                 ]
                 .contains(&part)
             });

@@ -14,7 +14,7 @@ use crate::{
     api::Mode,
     elasti_service::{facts::Facts, objects},
     reason::Reason,
-    target::{Target, canonical_kind},
+    target::{Keda, Target, canonical_kind},
 };
 
 /// The longest that a deletion waits between two looks at pods that do not become ready.
@@ -31,7 +31,17 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
         && is_overdue(draft, facts.timeouts.deletion_proof)
         && facts.since(refusal.since) >= facts.timeouts.deletion_proof
     {
-        let left = format!("a write is refused: {}; {}", refusal.message, left(facts));
+        let paused = matches!(facts.keda, Keda::Found { by_us: true, .. });
+        let paused = if paused {
+            ", and its ScaledObject stays paused"
+        } else {
+            ""
+        };
+        let left = format!(
+            "a write is refused: {}; {}{paused}",
+            refusal.message,
+            left(facts)
+        );
         report(draft, &left);
         return abandon(draft);
     }
