@@ -165,7 +165,7 @@ pub fn notice(
     let headline = match found.state {
         State::Asleep => format!("it sleeps, by ElastiService {own}"),
         State::Awake => format!("it may sleep, by ElastiService {own}"),
-        _ => format!("ElastiService {own} of it is {word}"),
+        _ => format!("its ElastiService {own} is {word}"),
     };
     let why = found.why.join("; ");
     Some((headline, format!("ElastiService {own} is {word}: {why}")))

@@ -121,7 +121,7 @@ async fn a_wake_that_fails_is_told_everywhere_with_the_reason_of_the_pod() {
         assert!(status.stdout.contains(&summary), "{status:?}");
         assert!(status.stdout.contains(one.for_users), "{status:?}");
         let explained = server.neap("explain deployment/hello");
-        let named = "ElastiService hello of it is failed";
+        let named = "its ElastiService hello is failed";
         assert!(explained.stdout.contains(named), "{explained:?}");
         assert_eq!(replicas(&server).await, 1, "it stays as it is");
 
