@@ -161,6 +161,7 @@ fn the_operator_may_scale_the_kinds_in_values() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of objects")]
 fn objects_have_the_names_and_labels_that_selectors_of_users_name() {
     let test = "deploy::chart::objects_have_the_names_and_labels_that_selectors_of_users_name";
     let Some(documents) = rendered(test, &["global.enableMonitoring=true"]) else {

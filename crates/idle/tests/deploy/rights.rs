@@ -370,15 +370,7 @@ async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wak
     fixture
         .create(slice(&old, &labels, true, &Value::Null))
         .await;
-    // A workload without a ready pod does not sleep as idle.
-    for (name, public) in [("pods", "web"), ("pods-of-db", "db")] {
-        let private = neap_idle::api::names::private_service(public);
-        let labels =
-            json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
-        fixture
-            .create(slice(name, &labels, true, &Value::Null))
-            .await;
-    }
+    pods_are_ready(fixture).await;
     let keda = json!({"type": "keda", "name": "web"});
     fixture
         .create(elasti_service("web", "Deployment", &keda))
@@ -407,6 +399,18 @@ async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wak
         .list(&kube::api::ListParams::default())
         .await;
     assert_eq!(left.unwrap().items.len(), 0, "every ElastiService is gone");
+}
+
+/// Writes the slices of ready pods: a workload without a ready pod does not sleep as idle.
+async fn pods_are_ready(fixture: &RightsFixture) {
+    for (name, public) in [("pods", "web"), ("pods-of-db", "db")] {
+        let private = neap_idle::api::names::private_service(public);
+        let labels =
+            json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
+        fixture
+            .create(slice(name, &labels, true, &Value::Null))
+            .await;
+    }
 }
 
 /// Pods end, a request wakes the service, and pods become ready.

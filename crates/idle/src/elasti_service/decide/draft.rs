@@ -272,12 +272,11 @@ impl<'a> Draft<'a> {
         if facts.ready_pods == 0 || !recent || wake.breakdown.is_some_and(Breakdown::is_whole) {
             return;
         }
-        match facts.breakdown {
-            Some(found) => wake.breakdown = Some(found),
-            None => {
-                self.inquiry = Some(Inquiry::WakeBreakdown);
-                self.requeue_after(MEASURE_RETRY_DELAY);
-            }
+        if let Some(found) = facts.breakdown {
+            wake.breakdown = Some(found);
+        } else {
+            self.inquiry = Some(Inquiry::WakeBreakdown);
+            self.requeue_after(MEASURE_RETRY_DELAY);
         }
     }
 

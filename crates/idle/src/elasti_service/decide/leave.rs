@@ -66,6 +66,13 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
         }
         return release(draft);
     }
+    approach(draft);
+}
+
+/// One step towards pods that answer.
+fn approach(draft: &mut Draft<'_>) {
+    let facts = draft.facts;
+    let rivalled = facts.rival.is_some();
     // The private Service of KubeElasti has none of our labels, without which no watch shows its ready pods.
     if let (Some(public), Some(live), false) = (&facts.public, &facts.private, rivalled) {
         let private = objects::private(&facts.service, public, Some(live));

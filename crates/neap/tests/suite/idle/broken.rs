@@ -74,6 +74,10 @@ async fn change(server: &IdleServer, pod: &Value) {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one broken service through all commands"
+)]
 async fn a_wake_that_fails_is_told_everywhere_with_the_reason_of_the_pod() {
     let server = IdleServer::up();
     server.apply_example().await;

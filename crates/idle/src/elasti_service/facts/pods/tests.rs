@@ -42,12 +42,13 @@ fn crashed(at: &str, ready: bool, restarts: i32) -> Pod {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn every_cause_is_recognized_and_told_without_times() {
     let unschedulable = json!({"phase": "Pending", "conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": "0/1 nodes are available",
     }]});
-    for (pod, cause, definite, text) in [
+    for (pod, cause, definite, text) in vec![
         (
             waits(
                 "ImagePullBackOff",
