@@ -73,7 +73,7 @@ async fn a_service_sleeps_and_the_first_request_wakes_it() {
     contains(
         &explained,
         &[
-            "it is asleep",
+            "is healthy; asleep for",
             "Asleep: resolvers answer for it",
             "it has slept for",
         ],

@@ -144,3 +144,28 @@ fn what_does_not_pass_by_itself_is_reported_first() {
     let states = assess(&[waits("ContainerCreating", ""), missing], now());
     assert_eq!(states.problem.unwrap().cause, NotReadyCause::ImagePull);
 }
+
+#[test]
+fn pods_that_the_api_server_refuses_are_told_by_the_deployment() {
+    let deployment = |status: &str| {
+        let conditions = json!([{
+            "type": "ReplicaFailure", "status": status, "reason": "FailedCreate",
+            "message": "pods \"web-1\" is forbidden: exceeded quota",
+        }]);
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "selector": {}, "template": {},
+            },
+            "status": {"conditions": conditions},
+        });
+        serde_json::from_value::<Deployment>(deployment).unwrap()
+    };
+    let problem = refusal(&deployment("True")).unwrap();
+    assert_eq!(problem.cause, NotReadyCause::PodsRefused);
+    assert_eq!(
+        problem.message,
+        "its pods cannot be created: pods \"web-1\" is forbidden: exceeded quota"
+    );
+    assert_eq!(refusal(&deployment("False")), None);
+}
