@@ -145,6 +145,32 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
     }
 }
 
+/// What an ElastiService means for the workload or the Service of this kind and name in its namespace: a
+/// headline and a reason. None if it is not about that object.
+pub fn notice(
+    service: &ElastiService,
+    kind: &str,
+    name: &str,
+    now: Timestamp,
+) -> Option<(String, String)> {
+    let target = &service.spec.scale_target_ref;
+    let is_target =
+        explanation::kind_word(&target.kind) == kind.to_lowercase() && target.name == name;
+    let is_public = kind == "Service" && service.spec.service == name;
+    if !is_target && !is_public {
+        return None;
+    }
+    let found = account(service, now);
+    let (word, own) = (found.state.word(), &found.name);
+    let headline = match found.state {
+        State::Asleep => format!("it sleeps, by ElastiService {own}"),
+        State::Awake => format!("it may sleep, by ElastiService {own}"),
+        _ => format!("its ElastiService {own} is {word}"),
+    };
+    let why = found.why.join("; ");
+    Some((headline, format!("ElastiService {own} is {word}: {why}")))
+}
+
 fn state(service: &ElastiService, status: &ElastiServiceStatus) -> State {
     let towards = status.hand_off.as_ref().map(|hand_off| hand_off.towards);
     let starts = is_true(status, "Reconciling").is_some_and(|it| it.reason == "Waking");

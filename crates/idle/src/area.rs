@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     account::{Account, State, account, span},
-    api::ElastiService,
+    api::{ElastiService, NotReady},
 };
 
 /// How ElastiServices are called and where they are.
@@ -55,6 +55,7 @@ const CONDITIONS: &[&str] = &[
     "UnresolvedReferences",
     "Conflict",
     "Unprovable",
+    "WakeFailed",
     "WouldSleep",
 ];
 
@@ -69,6 +70,8 @@ fn assess(object: &Value, now: Timestamp) -> Option<Assessment> {
     let account = account_of(object, now)?;
     let verdict = match account.state {
         State::Stalled | State::Failed => Verdict::Degraded,
+        // Its sleep does not make it able to serve.
+        State::Asleep if account.not_ready.is_some() => Verdict::Degraded,
         State::Unseen | State::Waking | State::FallingAsleep => Verdict::Progressing,
         State::Asleep | State::Awake | State::Leaving => Verdict::Healthy,
     };
@@ -86,21 +89,69 @@ fn summary(object: &Value, now: Timestamp) -> String {
         return "cannot be decoded".to_owned();
     };
     let state = account.state.word();
+    let cause = account.not_ready.as_ref().map(NotReady::cause);
+    let cause = cause.map_or(String::new(), |cause| format!(" ({cause})"));
     let since = account
         .asleep_since
         .filter(|_| account.state == State::Asleep);
     match since {
         Some(since) => {
             let seconds = now.duration_since(since).as_secs().max(0);
-            format!("{state} for {}", span(seconds))
+            format!("{state} for {}{cause}", span(seconds))
         }
-        None => state.to_owned(),
+        None => format!("{state}{cause}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::AREA;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_cannot_serve_is_degraded_whether_it_sleeps_or_not() {
+        let not_ready = json!({
+            "since": "2026-01-01T11:00:00Z", "reason": "ImagePullBackOff", "failed": true,
+            "message": "pod cart-1: the image cart:1 of the container cart cannot be pulled",
+        });
+        let stalled = json!([{
+            "type": "Stalled", "status": "True", "reason": "WakeFailed", "message": "no pod became ready",
+            "lastTransitionTime": "2026-01-01T11:00:00Z",
+        }]);
+        let now = "2026-01-01T12:00:00Z".parse().unwrap();
+        for (status, verdict, shown) in [
+            (
+                json!({"observedGeneration": 1, "conditions": stalled, "notReady": not_ready}),
+                Verdict::Degraded,
+                "failed (ImagePullBackOff)",
+            ),
+            (
+                json!({
+                    "observedGeneration": 1, "asleepSince": "2026-01-01T11:00:00Z",
+                    "notReady": not_ready,
+                }),
+                Verdict::Degraded,
+                "asleep for 60m (ImagePullBackOff)",
+            ),
+            (
+                json!({"observedGeneration": 1, "asleepSince": "2026-01-01T11:00:00Z"}),
+                Verdict::Healthy,
+                "asleep for 60m",
+            ),
+        ] {
+            let service = json!({
+                "metadata": {"name": "cart", "namespace": "shop"},
+                "spec": {
+                    "service": "cart",
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"},
+                },
+                "status": status,
+            });
+            assert_eq!(assess(&service, now).unwrap().verdict, verdict, "{status}");
+            assert_eq!(summary(&service, now), shown);
+        }
+    }
 
     #[test]
     fn the_registration_is_complete() {

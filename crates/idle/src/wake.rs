@@ -19,5 +19,6 @@ mod runner;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::cause::REQUEST;
 pub use self::runner::{PendingWake, WakeOutcome, WakeQueueFull, WakeRunner, Waker};
 use self::{cause::WakeCause, closure::closure};

@@ -55,7 +55,7 @@ fn endpoints(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
     Ok(vec![builder.build(work, |work, key| async move {
         let (services, slices, tools) = &*work;
         if slices.get(&Key::new("default", "resolvers")).is_some() {
-            return Ok(Outcome::Done);
+            return Ok::<_, neap_kit::apply::Error>(Outcome::Done);
         }
         let Some(service) = services.get(&key).filter(|_| key.name() == "resolver") else {
             return Ok(Outcome::Done);

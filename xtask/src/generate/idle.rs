@@ -38,6 +38,9 @@ const OPERATOR: &[Rule] = &[
         &["elastiservices/finalizers"],
         &["update"],
     ),
+];
+/// The rest of it, in a role of its own as in KubeElasti's chart.
+const ADDITIONAL: &[Rule] = &[
     (
         "",
         &["services"],
@@ -119,10 +122,12 @@ pub(super) fn definition() -> Result<Vec<(PathBuf, String)>> {
     // Removed with the chart, it would take every ElastiService with it.
     let kept = definition.replacen(
         "metadata:\n",
-        "metadata:\n  annotations:\n    helm.sh/resource-policy: keep\n",
+        "metadata:\n  annotations:\n    helm.sh/resource-policy: keep\n@LABELS@",
         1,
     );
     let kept = kept.replace("{{", "{{ \"{{\" }}");
+    let labels = "  labels:\n    {{- include \"elasti.labels\" (list . (dict)) | nindent 4 }}\n";
+    let kept = kept.replacen("@LABELS@", labels, 1);
     Ok(vec![
         (
             folder().join("kustomize/crd.yaml"),
@@ -150,6 +155,7 @@ fn rules(rules: &[Rule]) -> String {
 fn chart() -> String {
     let parts = [
         ("operatorRules", OPERATOR),
+        ("additionalRules", ADDITIONAL),
         ("targetRules", TARGETS),
         ("homeRules", HOME),
         ("namespaceRules", NAMESPACES),
@@ -171,15 +177,25 @@ fn chart() -> String {
 }
 
 fn kustomize() -> String {
-    let operator = [OPERATOR, NAMESPACES, TOKENS].concat();
+    let additional = [ADDITIONAL, NAMESPACES, TOKENS].concat();
     let resolver = [RESOLVER, TOKENS].concat();
     let parts = [
         account(OPERATOR_ACCOUNT),
         account(RESOLVER_ACCOUNT),
-        role("ClusterRole", "elasti-operator-manager-role", &operator),
+        role("ClusterRole", "elasti-operator-manager-role", OPERATOR),
         binding(
             "ClusterRole",
             "elasti-operator-manager-role",
+            OPERATOR_ACCOUNT,
+        ),
+        role(
+            "ClusterRole",
+            "elasti-operator-additional-access",
+            &additional,
+        ),
+        binding(
+            "ClusterRole",
+            "elasti-operator-additional-access",
             OPERATOR_ACCOUNT,
         ),
         targets(),
@@ -190,8 +206,16 @@ fn kustomize() -> String {
             "elasti-operator-leader-election-role",
             OPERATOR_ACCOUNT,
         ),
-        role("ClusterRole", "elasti-resolver-role", &resolver),
-        binding("ClusterRole", "elasti-resolver-role", RESOLVER_ACCOUNT),
+        role(
+            "ClusterRole",
+            "elasti-resolver-additional-access",
+            &resolver,
+        ),
+        binding(
+            "ClusterRole",
+            "elasti-resolver-additional-access",
+            RESOLVER_ACCOUNT,
+        ),
     ];
     format!("{NOTICE}{}", parts.join("---\n"))
 }
@@ -220,9 +244,21 @@ fn targets() -> String {
     format!("{sum}---\n{api}-usual\n  labels:\n    {label}\nrules:\n{usual}")
 }
 
+/// The name of the binding of a role, as in KubeElasti's chart.
+fn binding_name(role: &str) -> String {
+    match role {
+        "elasti-operator-additional-access" => {
+            "elasti-operator-operator-additional-access-binding".to_owned()
+        }
+        role if role.ends_with("-access") => format!("{role}-binding"),
+        role => format!("{role}binding"),
+    }
+}
+
 fn binding(kind: &str, role: &str, account: &str) -> String {
+    let name = binding_name(role);
     format!(
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\nmetadata:\n  name: {role}binding\n\
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\nmetadata:\n  name: {name}\n\
          roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {role}\n\
          subjects:\n- kind: ServiceAccount\n  name: {account}\n  namespace: elasti\n"
     )
@@ -243,7 +279,7 @@ mod tests {
             assert!(!text.contains("\"*"), "{}", path.display());
         }
         let all = [
-            OPERATOR, TARGETS, HOME, NAMESPACES, NAMESPACE, RESOLVER, TOKENS,
+            OPERATOR, ADDITIONAL, TARGETS, HOME, NAMESPACES, NAMESPACE, RESOLVER, TOKENS,
         ];
         for (_, resources, verbs) in all.concat() {
             assert!(!resources.is_empty() && !verbs.is_empty());

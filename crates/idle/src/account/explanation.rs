@@ -158,7 +158,7 @@ pub(super) fn advice(
 }
 
 /// A kind as `neap explain` reads it. Older spellings are plurals.
-fn kind_word(kind: &str) -> String {
+pub(super) fn kind_word(kind: &str) -> String {
     let word = kind.to_lowercase();
     word.strip_suffix('s').unwrap_or(&word).to_owned()
 }

@@ -197,3 +197,25 @@ fn advice_names_the_other_scaler() {
         );
     }
 }
+
+#[test]
+fn a_workload_and_a_service_learn_which_elasti_service_lets_them_sleep() {
+    let asleep = json!({
+        "observedGeneration": 1, "mode": "proxy", "asleepSince": "2026-01-01T11:00:00Z",
+        "conditions": [condition("Ready", "Asleep")],
+    });
+    let asleep = service(&json!({}), &asleep);
+    for kind in ["Deployment", "Service"] {
+        let (headline, why) = notice(&asleep, kind, "cart", now()).unwrap();
+        assert_eq!(headline, "it sleeps, by ElastiService cart");
+        assert!(
+            why.starts_with("ElastiService cart is asleep: Asleep: so it is; it has slept for 60m"),
+            "{why}"
+        );
+    }
+    assert_eq!(notice(&asleep, "StatefulSet", "cart", now()), None);
+    assert_eq!(notice(&asleep, "Deployment", "other", now()), None);
+    let awake = json!({"observedGeneration": 1, "conditions": [condition("Ready", "Awake")]});
+    let (headline, _) = notice(&service(&json!({}), &awake), "Deployment", "cart", now()).unwrap();
+    assert_eq!(headline, "it may sleep, by ElastiService cart");
+}

@@ -106,9 +106,12 @@ fn service_finding(account: &Account) -> Option<Finding> {
     let more = format!("neap explain elastiservice/{name} -n {namespace}");
     let why = account.why.first().map_or("", String::as_str);
     match (account.state, account.advice.first()) {
-        (State::Stalled, advice) => {
+        (State::Stalled | State::Failed, advice) => {
             let hint = advice.unwrap_or(&more);
             Some(Finding::failed("service", message(why), hint))
+        }
+        (State::Asleep, _) if account.not_ready.is_some() => {
+            Some(Finding::note("service", message(why), &more))
         }
         // The state is as intended, so only the advice matters, not the reason of the state.
         (State::Asleep | State::Awake, Some(advice)) => {

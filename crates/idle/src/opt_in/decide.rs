@@ -143,7 +143,7 @@ fn refused(
                      ElastiService";
         let mut refused = refuse(SERVER_ADDRESS, wants.into());
         // The value may contain the credentials of a user.
-        refused.value = "an address that is not allowed".to_owned();
+        "an address that is not allowed".clone_into(&mut refused.value);
         return Some(refused);
     }
     let autoscaler = opt_in.spec.autoscaler.as_ref();
@@ -213,6 +213,16 @@ fn maintain(facts: &Facts, wanted: ElastiService) -> Decision {
         });
         return Decision::new(changes, "Enabled", "the annotations enable sleep");
     };
+    update(facts, live, wanted, changes)
+}
+
+/// Brings an existing generated ElastiService to its desired spec.
+fn update(
+    facts: &Facts,
+    live: &ElastiService,
+    wanted: ElastiService,
+    changes: Vec<PlannedChange>,
+) -> Decision {
     let applied = applied_spec(&wanted.spec);
     let is_recorded = live.annotations().get(APPLIED_SPEC) == Some(&applied);
     let mut decision = Decision::new(changes, "Enabled", "the annotations enable sleep");
@@ -223,9 +233,10 @@ fn maintain(facts: &Facts, wanted: ElastiService) -> Decision {
         // The annotations have not changed since, so a user has changed the ElastiService.
         let about = format!("{} {}", facts.owner.kind, facts.owner.name);
         let message = format!(
-            "{} of ElastiService {name} was changed and is restored, since the annotations of {about} set \
+            "{} of ElastiService {} was changed and is restored, since the annotations of {about} set \
              it; change those",
-            changed_fields(&live.spec, &wanted.spec)
+            changed_fields(&live.spec, &wanted.spec),
+            live.name_any()
         );
         let event = EventDraft::warning("EditReverted", message);
         decision
@@ -235,7 +246,7 @@ fn maintain(facts: &Facts, wanted: ElastiService) -> Decision {
     }
     let mut changed = ElastiService {
         spec: wanted.spec,
-        ..(**live).clone()
+        ..live.clone()
     };
     changed
         .annotations_mut()

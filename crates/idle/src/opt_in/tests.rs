@@ -373,8 +373,8 @@ async fn an_annotated_service_gets_an_elasti_service_until_the_annotation_goes()
         Some(60)
     );
     let events = cluster.events().await;
-    assert_eq!(events[0].0, "NotUnderstood");
-    assert!(events[0].1.contains(COOLDOWN), "{events:?}");
+    let refused = events.iter().find(|(reason, _)| reason == "NotUnderstood");
+    assert!(refused.unwrap().1.contains(COOLDOWN), "{events:?}");
     cluster
         .annotate::<Service>("shop", json!({ENABLED: null, COOLDOWN: null}))
         .await;
@@ -502,13 +502,17 @@ enum MayWrite {
 /// The workload that sleeps in the end, and the annotation that is refused.
 type Effect = (Option<&'static str>, Option<&'static str>);
 
+/// What a user may write, the annotations, and their effect.
+type Row = (MayWrite, &'static [(&'static str, &'static str)], Effect);
+
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn a_right_on_an_object_gives_none_on_other_workloads() {
     use MayWrite::{Deployments, ElastiServices, Services};
     const QUERY_OF: (&str, &str) = (QUERY, "up");
     let own = (Some("web"), None);
     let refused = |annotation| (None, Some(annotation));
-    let rows: [(MayWrite, &[(&str, &str)], Effect); 15] = [
+    let rows: [Row; 15] = [
         (Services, &[], own),
         (Services, &[(TARGET, "Deployment/web")], own),
         (Services, &[(TARGET, "Deployment/other")], refused(TARGET)),

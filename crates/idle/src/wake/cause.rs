@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The text of [`WakeCause::Request`].
+pub(crate) const REQUEST: &str = "request";
+
 /// What causes a wake. Its text is in the status, so it is part of the API.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum WakeCause {
@@ -24,7 +27,7 @@ impl WakeCause {
 impl fmt::Display for WakeCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Request => f.write_str("request"),
+            Self::Request => f.write_str(REQUEST),
             Self::Dependency(name) => write!(f, "needed by {name}"),
         }
     }

@@ -39,7 +39,7 @@ fn endpoints(context: &Context) -> Result<Component, WatchesStopped> {
     Ok(builder.build(work, |work, key| async move {
         let (services, slices, tools) = &*work;
         if slices.get(&Key::new("default", "resolvers")).is_some() {
-            return Ok(Outcome::Done);
+            return Ok::<_, Error>(Outcome::Done);
         }
         let Some(service) = services.get(&key).filter(|_| key.name() == "resolver") else {
             return Ok(Outcome::Done);

@@ -80,7 +80,8 @@ async fn the_chart_installs_what_kustomize_installs_and_a_server_accepts_it() {
     };
     for role in [
         "elasti-operator-manager-role",
-        "elasti-resolver-role",
+        "elasti-operator-additional-access",
+        "elasti-resolver-additional-access",
         "elasti-scale-targets-usual",
     ] {
         assert_eq!(rules(&documents, role), rules(&installed(), role), "{role}");
@@ -112,7 +113,11 @@ fn an_install_for_some_namespaces_has_no_rights_beyond_them() {
         .filter(|(kind, ..)| kind.starts_with("ClusterRole"));
     assert_eq!(everywhere.count(), 0, "{names:#?}");
     for namespace in ["shop", "office", "elasti"] {
-        for role in ["elasti-operator-manager-role", "elasti-resolver-role"] {
+        for role in [
+            "elasti-operator-manager-role",
+            "elasti-operator-additional-access",
+            "elasti-resolver-additional-access",
+        ] {
             let role = ("Role".to_owned(), namespace.to_owned(), role.to_owned());
             assert!(names.contains(&role), "{role:?} is not in {names:#?}");
         }
@@ -148,11 +153,136 @@ fn the_operator_may_scale_the_kinds_in_values() {
     let usual = "elasti-scale-targets-usual";
     assert!(grants(found(&everywhere, "ClusterRole", usual)));
     let roles = some.iter().filter(|one| {
-        one["kind"] == "Role" && one["metadata"]["name"] == "elasti-operator-manager-role"
+        one["kind"] == "Role" && one["metadata"]["name"] == "elasti-operator-additional-access"
     });
     let roles: Vec<_> = roles.collect();
     assert_eq!(roles.len(), 2, "one there, and one where the operator is");
     assert!(roles.into_iter().all(grants));
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of objects")]
+fn objects_have_the_names_and_labels_that_selectors_of_users_name() {
+    let test = "deploy::chart::objects_have_the_names_and_labels_that_selectors_of_users_name";
+    let Some(documents) = rendered(test, &["global.enableMonitoring=true"]) else {
+        return;
+    };
+    let (operator, resolver) = ("elasti-operator", "elasti-resolver");
+    for (kind, name, of, more) in [
+        (
+            "Deployment",
+            "elasti-operator-controller-manager",
+            operator,
+            Some(("control-plane", "controller-manager")),
+        ),
+        (
+            "Service",
+            "elasti-operator-controller-service",
+            operator,
+            Some(("control-plane", "controller-manager")),
+        ),
+        (
+            "ServiceAccount",
+            "elasti-operator-controller-manager",
+            operator,
+            None,
+        ),
+        (
+            "ClusterRole",
+            "elasti-operator-manager-role",
+            operator,
+            None,
+        ),
+        (
+            "ClusterRole",
+            "elasti-operator-additional-access",
+            operator,
+            None,
+        ),
+        (
+            "ClusterRoleBinding",
+            "elasti-operator-operator-additional-access-binding",
+            operator,
+            None,
+        ),
+        (
+            "ServiceMonitor",
+            "elasti-operator-controller-manager-metrics-monitor",
+            operator,
+            Some(("control-plane", "controller-manager")),
+        ),
+        (
+            "Deployment",
+            "elasti-resolver",
+            resolver,
+            Some(("app", "elasti-resolver")),
+        ),
+        (
+            "Service",
+            "elasti-resolver-service",
+            resolver,
+            Some(("app.kubernetes.io/prometheus", "elasti-resolver")),
+        ),
+        (
+            "ClusterRole",
+            "elasti-resolver-additional-access",
+            resolver,
+            None,
+        ),
+        (
+            "ClusterRoleBinding",
+            "elasti-resolver-additional-access-binding",
+            resolver,
+            None,
+        ),
+        (
+            "ServiceMonitor",
+            "elasti-resolver-metrics-monitor",
+            resolver,
+            Some(("group", "elasti")),
+        ),
+        (
+            "CustomResourceDefinition",
+            "elastiservices.elasti.truefoundry.com",
+            "elasti",
+            None,
+        ),
+    ] {
+        let labels = &found(&documents, kind, name)["metadata"]["labels"];
+        assert_eq!(labels["app.kubernetes.io/name"], of, "{kind} {name}");
+        assert_eq!(
+            labels["app.kubernetes.io/part-of"], "elasti",
+            "{kind} {name}"
+        );
+        assert_eq!(
+            labels["app.kubernetes.io/instance"], "elasti",
+            "{kind} {name}"
+        );
+        if let Some((label, value)) = more {
+            assert_eq!(labels[label], value, "{kind} {name}");
+        }
+    }
+    for name in ["elasti-operator-controller-manager", "elasti-resolver"] {
+        let pods = &found(&documents, "Deployment", name)["spec"]["template"];
+        assert_eq!(
+            pods["metadata"]["labels"]["app.kubernetes.io/name"],
+            "elasti"
+        );
+        assert_eq!(
+            pods["spec"]["securityContext"]["runAsGroup"], 65532,
+            "{name}"
+        );
+    }
+    let operator = found(
+        &documents,
+        "Deployment",
+        "elasti-operator-controller-manager",
+    );
+    let annotations = &operator["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(
+        annotations["kubectl.kubernetes.io/default-container"],
+        "manager"
+    );
 }
 
 /// The object of this kind and name.

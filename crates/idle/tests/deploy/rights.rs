@@ -370,6 +370,7 @@ async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wak
     fixture
         .create(slice(&old, &labels, true, &Value::Null))
         .await;
+    pods_are_ready(fixture).await;
     let keda = json!({"type": "keda", "name": "web"});
     fixture
         .create(elasti_service("web", "Deployment", &keda))
@@ -400,13 +401,23 @@ async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wak
     assert_eq!(left.unwrap().items.len(), 0, "every ElastiService is gone");
 }
 
+/// Writes the slices of ready pods: a workload without a ready pod does not sleep as idle.
+async fn pods_are_ready(fixture: &RightsFixture) {
+    for (name, public) in [("pods", "web"), ("pods-of-db", "db")] {
+        let private = neap_idle::api::names::private_service(public);
+        let labels =
+            json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
+        fixture
+            .create(slice(name, &labels, true, &Value::Null))
+            .await;
+    }
+}
+
 /// Pods end, a request wakes the service, and pods become ready.
 async fn it_wakes(fixture: &RightsFixture, waker: &neap_idle::wake::Waker) {
-    let private = neap_idle::api::names::private_service("web");
-    let labels =
-        json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
+    let ended = json!({"endpoints": [{"addresses": ["10.2.0.1"], "conditions": {"ready": false}}]});
     fixture
-        .create(slice("pods", &labels, false, &Value::Null))
+        .patch("discovery.k8s.io/v1", "EndpointSlice", "pods", ended)
         .await;
     let web = Key::new("default", "web");
     let woken = waker.wake(web).unwrap().outcome().await;

@@ -122,7 +122,11 @@ const OBJECTS: [(&str, &str, &[&str]); 14] = [
     ("HorizontalPodAutoscaler", RESOLVER, &["resolver"]),
     ("PodDisruptionBudget", RESOLVER, &["resolver"]),
     ("Role", "calm-operator-manager-role", &["operator"]),
-    ("RoleBinding", "calm-resolver-rolebinding", &["resolver"]),
+    (
+        "RoleBinding",
+        "calm-resolver-additional-access-binding",
+        &["resolver"],
+    ),
     ("ClusterRole", "calm-token-reviewer", &[]),
 ];
 

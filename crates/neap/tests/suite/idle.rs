@@ -1,6 +1,7 @@
 //! Services that sleep: the example in `neap up`, the commands of `neap idle`, and operator and resolver
 //! as separate processes.
 
+mod broken;
 mod idle_server;
 mod processes;
 mod resolver_shutdown;
@@ -72,7 +73,7 @@ async fn a_service_sleeps_and_the_first_request_wakes_it() {
     contains(
         &explained,
         &[
-            "it is asleep",
+            "is healthy; asleep for",
             "Asleep: resolvers answer for it",
             "it has slept for",
         ],

@@ -9,6 +9,8 @@
 - apiGroups: ["elasti.truefoundry.com"]
   resources: ["elastiservices/finalizers"]
   verbs: ["update"]
+{{- end }}
+{{- define "elasti.additionalRules" -}}
 - apiGroups: [""]
   resources: ["services"]
   verbs: ["get", "list", "watch", "create", "update", "delete"]

@@ -21,6 +21,8 @@ use crate::{
 const SCALED: &str = "Scaled";
 /// How often it is checked whether the API server has the kind of the target by now.
 const KIND_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// The delay before the parts of a wake are measured again, if they are not known yet.
+const MEASURE_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// How often it is checked whether resolvers of another kind were replaced by ours.
 const OTHER_RESOLVERS_RETRY_DELAY: Duration = Duration::from_secs(5);
 
@@ -270,9 +272,11 @@ impl<'a> Draft<'a> {
         if facts.ready_pods == 0 || !recent || wake.breakdown.is_some_and(Breakdown::is_whole) {
             return;
         }
-        match facts.breakdown {
-            Some(found) => wake.breakdown = Some(found),
-            None => self.inquiry = Some(Inquiry::WakeBreakdown),
+        if let Some(found) = facts.breakdown {
+            wake.breakdown = Some(found);
+        } else {
+            self.inquiry = Some(Inquiry::WakeBreakdown);
+            self.requeue_after(MEASURE_RETRY_DELAY);
         }
     }
 

@@ -27,18 +27,16 @@ enum PodsState<'a> {
 }
 
 fn state(facts: &Facts) -> PodsState<'_> {
+    let slices = facts.ready_pods > 0;
     match &facts.pods {
-        // The slices are what resolvers and the data plane go by.
-        Some(PodStates { problem: None, .. }) => PodsState::Ready,
-        Some(PodStates {
-            unstable: false, ..
-        }) if facts.ready_pods > 0 => PodsState::Ready,
+        // The slices are what resolvers and the data plane go by, unless the pods do not stay ready.
         Some(PodStates {
             problem: Some(problem),
+            unstable,
             ..
-        }) => PodsState::NotReady(problem),
-        None if facts.ready_pods > 0 => PodsState::Ready,
-        None => PodsState::Unknown,
+        }) if *unstable || !slices => PodsState::NotReady(problem),
+        None if !slices => PodsState::Unknown,
+        _ => PodsState::Ready,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     api::Mode,
     elasti_service::{facts::Facts, objects},
     reason::Reason,
-    target::Target,
+    target::{Keda, Target, canonical_kind},
 };
 
 /// The longest that a deletion waits between two looks at pods that do not become ready.
@@ -31,7 +31,17 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
         && is_overdue(draft, facts.timeouts.deletion_proof)
         && facts.since(refusal.since) >= facts.timeouts.deletion_proof
     {
-        let left = format!("a write is refused: {}; {}", refusal.message, left(facts));
+        let paused = matches!(facts.keda, Keda::Found { by_us: true, .. });
+        let paused = if paused {
+            ", and its ScaledObject stays paused"
+        } else {
+            ""
+        };
+        let left = format!(
+            "a write is refused: {}; {}{paused}",
+            refusal.message,
+            left(facts)
+        );
         report(draft, &left);
         return abandon(draft);
     }
@@ -56,6 +66,13 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
         }
         return release(draft);
     }
+    approach(draft);
+}
+
+/// One step towards pods that answer.
+fn approach(draft: &mut Draft<'_>) {
+    let facts = draft.facts;
+    let rivalled = facts.rival.is_some();
     // The private Service of KubeElasti has none of our labels, without which no watch shows its ready pods.
     if let (Some(public), Some(live), false) = (&facts.public, &facts.private, rivalled) {
         let private = objects::private(&facts.service, public, Some(live));
@@ -97,7 +114,7 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
 /// What is left of a service that was not restored: the state of its workload.
 fn left(facts: &Facts) -> String {
     let target = &facts.service.spec.scale_target_ref;
-    let target = format!("{} {}", target.kind, target.name);
+    let target = format!("{} {}", canonical_kind(&target.kind), target.name);
     let problem = facts.pods.as_ref().and_then(|pods| pods.problem.as_ref());
     match (facts.target.replicas(), problem) {
         (Some(0), _) => format!("{target} has 0 replicas; scale it up if it has to run"),

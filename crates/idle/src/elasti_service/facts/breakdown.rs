@@ -4,10 +4,32 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use crate::api::{Breakdown, LastWake};
+use crate::{
+    api::{Breakdown, LastWake},
+    wake::REQUEST,
+};
 
+/// The time from the readiness of a pod within which a resolver reports. A client that has left is not reported.
+const REPORT_TIMEOUT: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 /// Timestamps of the API server have a resolution of one second.
 const TIMESTAMP_RESOLUTION: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// Whether a resolver may still report the wait for this wake: it does so with the response to its client, which
+/// follows the readiness of the pod.
+pub(super) fn awaits_report(
+    wake: &LastWake,
+    pods: &[Pod],
+    cold: Option<&Breakdown>,
+    now: Timestamp,
+) -> bool {
+    let requested = wake.cause == REQUEST && cold.is_none();
+    let ready = pods.iter().filter_map(|pod| became_true(pod, "Ready"));
+    let first = ready.filter(|ready| *ready >= wake.time - TIMESTAMP_RESOLUTION);
+    requested
+        && first
+            .min()
+            .is_some_and(|ready| now.duration_since(ready) < REPORT_TIMEOUT)
+}
 
 /// The parts of `wake`: those of the longest wait that a resolver reports, as the client that waited has them in
 /// its response; without a report, those that the conditions of its pods show.
@@ -127,6 +149,37 @@ mod tests {
         // One that did not wait has none.
         let none = Some(Breakdown::default());
         assert_eq!(breakdown(&wake(100), &pods, none), wanted);
+    }
+
+    #[test]
+    fn a_report_is_awaited_for_a_while_after_a_pod_is_ready() {
+        let ready = [pod(
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:00:01Z",
+            Some("2026-01-01T00:00:05Z"),
+        )];
+        let at = |second: i8| {
+            let time = format!("2026-01-01T00:00:{second:02}Z");
+            time.parse::<Timestamp>().unwrap()
+        };
+        let requested = LastWake {
+            cause: REQUEST.to_owned(),
+            ..wake(1)
+        };
+        let other = LastWake {
+            cause: "Busy".to_owned(),
+            ..wake(1)
+        };
+        assert!(awaits_report(&requested, &ready, None, at(14)));
+        assert!(!awaits_report(&requested, &ready, None, at(15)));
+        assert!(!awaits_report(
+            &requested,
+            &ready,
+            Some(&Breakdown::default()),
+            at(6)
+        ));
+        assert!(!awaits_report(&other, &ready, None, at(6)));
+        assert!(!awaits_report(&requested, &[], None, at(6)));
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodCondition, Service};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ContainerState, ContainerStatus, Pod, PodCondition, Service},
+};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, ObjectList},
@@ -13,7 +16,7 @@ use neap_kit::{key::Key, why::chain};
 use super::FactSources;
 use crate::{
     api::{ElastiService, NotReadyCause},
-    target::Target,
+    target::{Target, canonical_kind},
     trigger::Verdict,
 };
 
@@ -103,6 +106,20 @@ fn no_pods() -> PodProblem {
         message: "the workload has replicas, and no pod exists".to_owned(),
         definite: false,
     }
+}
+
+/// Why the API server refuses the pods of a Deployment, for example since a quota is used up. That may pass.
+fn refusal(deployment: &Deployment) -> Option<PodProblem> {
+    let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
+    let refused = conditions
+        .iter()
+        .find(|it| it.type_ == "ReplicaFailure" && it.status == "True")?;
+    let why = detail(refused.message.as_deref().unwrap_or_default());
+    Some(PodProblem {
+        cause: NotReadyCause::PodsRefused,
+        message: format!("its pods cannot be created{why}"),
+        definite: false,
+    })
 }
 
 /// Whether a pod is neither being deleted nor finished.
@@ -306,7 +323,25 @@ impl FactSources {
         now: Timestamp,
     ) -> Option<PodStates> {
         let pods = self.pods(service, public).await?;
-        Some(assess(&pods.items, now))
+        let mut states = assess(&pods.items, now);
+        let none = states.problem.as_ref();
+        if none.is_some_and(|problem| problem.cause == NotReadyCause::NoPods) {
+            let refused = self.refused_pods(service).await;
+            states.problem = refused.or(states.problem);
+        }
+        Some(states)
+    }
+
+    /// Why the pods of a Deployment cannot be created, as its controller reports it. Other kinds have no common
+    /// field for that.
+    async fn refused_pods(&self, service: &ElastiService) -> Option<PodProblem> {
+        let target = &service.spec.scale_target_ref;
+        if (&*target.api_version, canonical_kind(&target.kind)) != ("apps/v1", "Deployment") {
+            return None;
+        }
+        let namespace = service.metadata.namespace.as_deref()?;
+        let api: Api<Deployment> = Api::namespaced(self.context.client.clone(), namespace);
+        refusal(&api.get(&target.name).await.ok()?)
     }
 
     /// The pods that the Service selects. They are listed only where a decision needs them.

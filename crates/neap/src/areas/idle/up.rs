@@ -15,7 +15,10 @@ use neap_idle::{
     elasti_service::facts::Timeouts,
     operator::OperatorOptions,
     options::Installation,
-    resolver::{ResolverOptions, Sockets, drain::DrainTimeouts, http::HostRouting, net},
+    resolver::{
+        ResolverOptions, Sockets, drain::DrainTimeouts, http::HostRouting, net,
+        routes::RouteDefaults,
+    },
 };
 use tokio::net::TcpListener;
 
@@ -37,6 +40,9 @@ const HEADER: HeaderName = HeaderName::from_static("x-envoy-decorator-operation"
 
 /// The time between two polls of triggers. There is one resolver in the same process, so a poll is cheap.
 const POLLING_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a request is held and a start may take, unless the ElastiService says otherwise. Processes start within
+/// seconds here, and a developer waits for the answer.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Pods here have four seconds to end, so held requests have less.
 const DRAIN: DrainTimeouts = DrainTimeouts {
     data_plane_lag: Duration::ZERO,
@@ -107,9 +113,12 @@ fn operator(token: PathBuf) -> OperatorOptions {
         // The data plane is one process, so a proof covers all of it.
         timeouts: Timeouts {
             grace: Duration::from_secs(1),
+            start: START_TIMEOUT,
             ..Timeouts::default()
         },
         token_file: Some(token),
+        // This machine's name servers do not know the Services of this cluster.
+        cluster_names: Some(HostRouting::default().domain),
         ..OperatorOptions::new(installation())
     }
 }
@@ -123,6 +132,10 @@ fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> ResolverOptions {
             ..HostRouting::default()
         },
         drain: DRAIN,
+        route_defaults: RouteDefaults {
+            deadline: START_TIMEOUT,
+            ..RouteDefaults::default()
+        },
         token_file: Some(token),
         ..ResolverOptions::new(installation(), operator_address)
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use futures::future::try_join_all;
+use neap_idle::{account::notice, api::ElastiService, area::ELASTI_SERVICE};
 use neap_kit::{
     clock::Clock,
     explain::{Explanation, Facts, Verdict, explain as explained},
@@ -43,6 +44,7 @@ pub(super) async fn explain(
     let facts = facts(&cluster, &resource, namespace.as_deref(), object_ref.name).await?;
     let mut explanation = explained(&facts);
     add_summary(&facts, &mut explanation);
+    add_sleep(&cluster, &facts, &mut explanation).await;
     if explanation.verdict == Verdict::NotFound {
         return Err(missing(&cluster, &explanation));
     }
@@ -60,6 +62,27 @@ fn add_summary(facts: &Facts, explanation: &mut Explanation) {
     if let Some(kind) = kind_of(&facts.kind, object) {
         let summary = (kind.summary)(object, facts.now);
         explanation.headline = format!("{}; {summary}", explanation.headline);
+    }
+}
+
+/// The kinds that an ElastiService may be about, besides those that only its target names.
+const MAY_SLEEP: [&str; 4] = ["Deployment", "StatefulSet", "Rollout", "Service"];
+
+/// Adds which ElastiService lets the object sleep, and whether it does: a workload without pods would look as if
+/// it were well. Users who may not read ElastiServices learn nothing of them.
+async fn add_sleep(cluster: &Cluster, facts: &Facts, explanation: &mut Explanation) {
+    if facts.object.is_none() || !MAY_SLEEP.contains(&&*facts.kind) {
+        return;
+    }
+    let namespace = Some(facts.key.namespace());
+    let found = read::list(&cluster.client, ELASTI_SERVICE, namespace, None).await;
+    let services: Vec<ElastiService> = decode_valid(found.unwrap_or_default());
+    let mut notices = services
+        .iter()
+        .filter_map(|service| notice(service, &facts.kind, facts.key.name(), facts.now));
+    if let Some((headline, why)) = notices.next() {
+        explanation.headline = format!("{}; {headline}", explanation.headline);
+        explanation.why.push(why);
     }
 }
 

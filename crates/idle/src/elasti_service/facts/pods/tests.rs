@@ -42,12 +42,13 @@ fn crashed(at: &str, ready: bool, restarts: i32) -> Pod {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn every_cause_is_recognized_and_told_without_times() {
     let unschedulable = json!({"phase": "Pending", "conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": "0/1 nodes are available",
     }]});
-    for (pod, cause, definite, text) in [
+    for (pod, cause, definite, text) in vec![
         (
             waits(
                 "ImagePullBackOff",
@@ -142,4 +143,29 @@ fn what_does_not_pass_by_itself_is_reported_first() {
     let missing = waits("ImagePullBackOff", "");
     let states = assess(&[waits("ContainerCreating", ""), missing], now());
     assert_eq!(states.problem.unwrap().cause, NotReadyCause::ImagePull);
+}
+
+#[test]
+fn pods_that_the_api_server_refuses_are_told_by_the_deployment() {
+    let deployment = |status: &str| {
+        let conditions = json!([{
+            "type": "ReplicaFailure", "status": status, "reason": "FailedCreate",
+            "message": "pods \"web-1\" is forbidden: exceeded quota",
+        }]);
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "selector": {}, "template": {},
+            },
+            "status": {"conditions": conditions},
+        });
+        serde_json::from_value::<Deployment>(deployment).unwrap()
+    };
+    let problem = refusal(&deployment("True")).unwrap();
+    assert_eq!(problem.cause, NotReadyCause::PodsRefused);
+    assert_eq!(
+        problem.message,
+        "its pods cannot be created: pods \"web-1\" is forbidden: exceeded quota"
+    );
+    assert_eq!(refusal(&deployment("False")), None);
 }

@@ -220,8 +220,14 @@ async fn wait_until(
             if is(account.state) {
                 break;
             }
-            if scope.clock.uptime() >= deadline {
-                let what = format!("{name} is not {word} after {limit:?}");
+            // Waiting longer does not help a service whose pods cannot start.
+            let failed = account.state == State::Failed && word == "awake";
+            if failed || scope.clock.uptime() >= deadline {
+                let what = if failed {
+                    format!("{name} does not become {word}")
+                } else {
+                    format!("{name} is not {word} after {limit:?}")
+                };
                 let why = format!("it is {}: {}", account.state.word(), account.why.join("; "));
                 return Err(
                     Failure::new("NT-IDLE-0009", Exit::TimedOut, &what, &why).remedy(format!(

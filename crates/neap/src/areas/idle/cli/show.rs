@@ -29,6 +29,7 @@ pub(super) async fn run(
 fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
     let mark = match account.state {
         State::Stalled | State::Failed | State::Unseen => symbols.failed,
+        State::Asleep if account.not_ready.is_some() => symbols.failed,
         State::Leaving | State::FallingAsleep | State::Waking => symbols.note,
         State::Asleep | State::Awake => symbols.done,
     };
@@ -61,7 +62,9 @@ fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
         let cause = account.last_cause.as_deref().unwrap_or_default();
         line("Last wake", &format!("{ago} ago: {cause}"));
     }
-    if let Some(breakdown) = &account.breakdown {
+    // The parts of a wake that has not succeeded are not known yet.
+    let woke = !matches!(account.state, State::Failed | State::Waking);
+    if let Some(breakdown) = account.breakdown.as_ref().filter(|_| woke) {
         line("Took", &took(breakdown));
     }
     if account.saved_replica_seconds > 0 {

@@ -84,7 +84,16 @@ async fn result(scope: &ClusterScope, kinds: &KindLookup, service: &ElastiServic
         Target::Scaled { replicas: 0, .. } => {
             format!("is restored; {what} has 0 replicas, scale it up if it has to run")
         }
-        Target::Scaled { .. } => "is awake and restored".to_owned(),
+        Target::Scaled { replicas, .. } => {
+            let status = service.status.as_ref();
+            match status.and_then(|status| status.not_ready.as_ref()) {
+                Some(it) => format!(
+                    "is restored; {what} has {replicas} replicas, and no pod was ready: {}",
+                    it.message
+                ),
+                None => "is awake and restored".to_owned(),
+            }
+        }
         Target::Missing => format!("is restored; there is no {what}"),
         Target::Unknown => {
             format!("is restored; the API server did not return the scale of {what}")
