@@ -113,7 +113,8 @@ impl Provider {
     ) -> (u16, http::HeaderMap, Value) {
         let mut request = Request::builder().method(method).uri(path);
         request = request.header("referer", format!("https://arm.example.com{path}"));
-        if body.is_some() {
+        let is_typed = headers.iter().any(|(name, _)| *name == "content-type");
+        if body.is_some() && !is_typed {
             request = request.header("content-type", "application/json");
         }
         for (name, value) in headers {

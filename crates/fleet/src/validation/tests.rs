@@ -287,10 +287,13 @@ fn every_rule_has_a_code_and_a_target_in_every_version() {
         for (pointer, value, code, target) in table() {
             let mut cluster = valid();
             crate::documents::set(&mut cluster, "/name", json!("blue"));
-            match cluster.pointer_mut(pointer) {
-                Some(place) => *place = value.clone(),
-                None => crate::documents::set(&mut cluster, pointer, value.clone()),
+            let (parent, name) = pointer.rsplit_once('/').unwrap();
+            if cluster.pointer(pointer).is_none()
+                && cluster.pointer(parent).is_some_and(Value::is_object)
+            {
+                cluster.pointer_mut(parent).unwrap()[name] = Value::Null;
             }
+            *cluster.pointer_mut(pointer).expect(pointer) = value.clone();
             let error = validated(api, &cluster).expect_err(pointer);
             assert_eq!(
                 (&*error.code, &*error.target),
