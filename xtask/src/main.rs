@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod buildbarn;
 mod check;
 mod differential;
 mod dist;
@@ -130,6 +131,8 @@ enum Task {
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
     },
+    /// Builds the programs of Buildbarn from the Go module proxy, for `neap up` to run examples/farm
+    Buildbarn,
     /// Runs the operator and both installs of idle on a real kube-apiserver
     Idle,
     /// Plays controllers through every fault, and names what goes wrong
@@ -176,6 +179,7 @@ fn main() -> ExitCode {
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
+        Task::Buildbarn => buildbarn::run(),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Loss(loss) => loss::run(&loss),

@@ -85,3 +85,6 @@ async fn serve_connection<S: System>(
     // A client that disconnects concerns only itself.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
+
+#[cfg(test)]
+mod tests;

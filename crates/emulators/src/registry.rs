@@ -159,7 +159,7 @@ impl Registry {
             (Route::Catalog, &Method::GET) => self.catalog(request.uri()),
             (Route::Tags(name), &Method::GET) => self.list_tags(name, request.uri()),
             (Route::Referrers(name, digest), &Method::GET) => {
-                self.referrers(name, digest, request.uri())
+                Ok(self.referrers(name, digest, request.uri()))
             }
             (Route::Manifest(name, reference), &Method::GET | &Method::HEAD) => {
                 self.get_manifest(name, reference, request).await
@@ -180,7 +180,7 @@ impl Registry {
                 self.append_to_upload(name, id, request).await
             }
             (Route::Upload(name, id), &Method::PUT) => self.finish_upload(name, id, request).await,
-            (Route::Upload(name, id), &Method::GET) => self.upload_status(name, id).await,
+            (Route::Upload(name, id), &Method::GET) => self.upload_status(name, id),
             (Route::Upload(name, id), &Method::DELETE) => self.cancel_upload(name, id).await,
             _ => {
                 let message = format!("{method} is not allowed here");

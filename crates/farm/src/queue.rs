@@ -5,6 +5,8 @@
 
 mod client;
 pub mod messages;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

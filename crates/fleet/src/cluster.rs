@@ -4,8 +4,6 @@ mod admin;
 mod delete;
 mod put;
 mod retry;
-#[cfg(test)]
-mod tests;
 
 use serde_json::{Value, json};
 

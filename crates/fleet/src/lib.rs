@@ -42,3 +42,6 @@ pub mod backend;
 pub mod http;
 
 pub mod area;
+
+#[cfg(test)]
+mod fixtures;

@@ -3,6 +3,7 @@
 
 mod check;
 mod codes;
+mod rights;
 
 use jiff::Timestamp;
 use kube::CustomResourceExt;
@@ -29,6 +30,7 @@ pub const ELASTI_SERVICE: ResourceType = ResourceType::namespaced(
 pub const AREA: Area = Area {
     codes: codes::ENTRIES,
     definitions: || vec![ElastiService::crd()],
+    roles: rights::ROLES,
     kinds: &[AreaKind {
         resource: ELASTI_SERVICE,
         title: "Services that can sleep",

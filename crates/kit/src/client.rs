@@ -98,7 +98,7 @@ pub use self::{
 use crate::{clock::Clock, telemetry::Telemetry};
 
 /// The time that a call has, unless it says otherwise.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// The longest time between two parts of the body of a response.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const PRODUCT: &str = concat!("neaptide/", env!("CARGO_PKG_VERSION"));
@@ -312,12 +312,11 @@ impl ClientBuilder {
 
     /// The client. Fails if the certificates in its [`Trust`] cannot be used.
     pub fn build(self) -> Result<Client, TrustError> {
-        let transport = match self.transport {
-            Some(transport) => transport,
-            None => {
-                let proxies = self.proxies.unwrap_or_else(Proxies::from_environment);
-                Transport::new(transport::Sockets::new(self.trust, proxies)?)
-            }
+        let transport = if let Some(transport) = self.transport {
+            transport
+        } else {
+            let proxies = self.proxies.unwrap_or_else(Proxies::from_environment);
+            Transport::new(transport::Sockets::new(self.trust, proxies)?)
         };
         let mut headers = HeaderMap::new();
         let product = HeaderValue::from_static(PRODUCT);

@@ -25,6 +25,6 @@ pub use self::{
     etag::{IfMatch, if_match},
     listener::{HttpLimits, Peer, server},
     problem::Problem,
-    tls::{TlsError, TlsFiles, TlsIdentity, reload},
+    tls::{ClientCertificates, TlsError, TlsFiles, TlsIdentity, reload},
     token::{BearerError, TokenReviews, UserInfo},
 };

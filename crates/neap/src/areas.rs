@@ -7,8 +7,11 @@
 #[macro_use]
 mod list;
 mod definitions;
+mod farm;
+mod fleet;
 mod host;
 mod idle;
+mod operations;
 pub(crate) mod role;
 
 use std::io::Write;
@@ -24,6 +27,9 @@ pub(crate) use self::host::{Host, HostEnvironment};
 use crate::{exit::Failure, symbols::Symbols};
 
 areas! {
+    Farm(farm::Farm),
+    Fleet(fleet::Fleet),
+    Operations(operations::Operations),
     Idle(idle::Idle),
 }
 

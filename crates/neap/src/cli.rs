@@ -10,8 +10,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use self::inspect::{
-    AuditCommand, AuditVerifyOptions, CheckOptions, CheckOutput, ClusterOptions, ExplainOptions,
-    InspectCommand, Scope, StatusOptions,
+    AuditCommand, AuditVerifyOptions, CheckOptions, CheckOutput, ClusterOptions,
+    DefinitionsOptions, ExplainOptions, InspectCommand, RightsOptions, Scope, StatusOptions,
 };
 use crate::{
     areas::{AreasCommand, AreasUpOptions},
@@ -24,6 +24,7 @@ Examples:
   neap up                          start a small Kubernetes in memory, on 127.0.0.1:6443
   neap up --data ./neap-data       keep objects and credentials across restarts
   neap up --listen 127.0.0.1:0     listen on any free port
+  neap up --detach --data ./d      start in the background; stop with: neap down --data ./d
   neap status                      show what runs and what has problems
   neap explain pod/web-0           explain the state of an object
   neap explain NT-UP-0001          explain an error code and its remedy
@@ -109,6 +110,19 @@ pub(crate) enum Command {
         description: PathBuf,
     },
 
+    /// Stop a server that `neap up --detach` started, and wait until it has ended
+    Down(DownOptions),
+
+    /// Print the log of a server that `neap up --detach` started
+    Logs(LogsOptions),
+
+    /// Write the manual pages of all commands to a folder
+    #[command(hide = true)]
+    Manual {
+        /// Existing folder
+        folder: PathBuf,
+    },
+
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:
@@ -121,9 +135,33 @@ Examples:
     },
 }
 
+/// Flags of `neap down`.
+#[derive(Debug, Args)]
+pub(crate) struct DownOptions {
+    /// Data folder of the server
+    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
+    pub(crate) data: PathBuf,
+}
+
+/// Flags of `neap logs`.
+#[derive(Debug, Args)]
+pub(crate) struct LogsOptions {
+    /// Data folder of the server
+    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
+    pub(crate) data: PathBuf,
+
+    /// Keep printing what the server writes until it ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+}
+
 /// Flags of `neap up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpOptions {
+    /// Start the server in the background and return when it is ready; stop it with `neap down`
+    #[arg(long, requires = "data")]
+    pub(crate) detach: bool,
+
     /// Store objects, keys and token in this folder; by default nothing is stored
     #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
     pub(crate) data: Option<PathBuf>,

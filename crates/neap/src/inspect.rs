@@ -7,6 +7,7 @@ mod audit;
 mod check;
 pub(crate) mod cluster;
 mod explain;
+mod manifests;
 pub(crate) mod print;
 pub(crate) mod read;
 mod status;
@@ -36,6 +37,10 @@ pub(crate) fn run(
             let AuditCommand::Verify(options) = command;
             block_on(audit::verify(&options, symbols, out))
         }
+        InspectCommand::Definitions(options) => {
+            block_on(manifests::definitions(&options, symbols, out))
+        }
+        InspectCommand::Rights(options) => manifests::rights(&options, out),
     }
 }
 

@@ -12,6 +12,7 @@ mod exit;
 mod inspect;
 mod launch;
 mod logging;
+mod manual;
 mod sample;
 mod symbols;
 mod up;
@@ -61,6 +62,9 @@ fn main() -> ExitCode {
 fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
+        Command::Down(options) => up::background::down(&options, &mut io::stdout().lock()),
+        Command::Logs(options) => up::background::logs(&options, &mut io::stdout().lock()),
+        Command::Manual { folder } => manual::write(&folder),
         Command::Inspect(command) => inspect::run(command, symbols, &mut io::stdout().lock()),
         Command::Area(command) => command.run(symbols, &mut io::stdout().lock()),
         Command::Sample(sample) => sample::run(sample),

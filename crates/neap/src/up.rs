@@ -5,6 +5,7 @@
 
 mod address_block;
 mod audit;
+pub(crate) mod background;
 mod cluster_setup;
 mod folder;
 mod identity;
@@ -20,7 +21,7 @@ mod signals;
 mod transcript;
 mod world;
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use neap_pocket::environment::Environment;
 use tokio::runtime::Handle;
@@ -48,6 +49,9 @@ use crate::{
 
 /// Runs the server until a signal stops it.
 pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+    if let (true, Some(data)) = (options.detach, &options.data) {
+        return background::detach(data, &mut io::stdout().lock());
+    }
     raise_open_files();
     let runtimes = Runtimes::start().map_err(|error| {
         Failure::new(

@@ -164,7 +164,15 @@ fn forget_attempts(value: &mut Value) -> usize {
     }
     let steps = value.pointer_mut("/status/steps");
     let steps = steps.and_then(Value::as_array_mut).into_iter().flatten();
-    steps.map(|step| step["attempts"] = Value::Null).count()
+    let forget = |step: &mut Value| {
+        step["attempts"] = Value::Null;
+        if let Some(fields) = step.as_object_mut() {
+            for field in ["failures", "interrupted", "polled"] {
+                fields.remove(field);
+            }
+        }
+    };
+    steps.map(forget).count()
 }
 
 /// Faults change how long a service slept; that the time was counted must not change.

@@ -127,39 +127,7 @@ impl fmt::Display for ProwJobState {
 
 /// The definition. As in Prow, the status is no subresource: clients set it when they create a ProwJob.
 pub(super) fn definition() -> Result<CustomResourceDefinition, serde_json::Error> {
-    let text = json!({"type": "string"});
-    let time = json!({"type": "string", "format": "date-time"});
-    let states = [
-        "",
-        "scheduling",
-        "triggered",
-        "pending",
-        "success",
-        "failure",
-        "aborted",
-        "error",
-    ];
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let spec = json!({
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": true,
-        "properties": {
-            "type": {"type": "string", "enum": ["presubmit", "postsubmit", "periodic", "batch"]},
-            "agent": text, "cluster": text, "namespace": text, "job": text,
-            "max_concurrency": {"type": "integer", "minimum": 0},
-            "refs": any, "pod_spec": any, "decoration_config": any,
-            "extra_refs": {"type": "array", "items": any},
-        },
-    });
-    let status = json!({
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": true,
-        "properties": {
-            "state": {"type": "string", "enum": states},
-            "startTime": time, "pendingTime": time, "completionTime": time,
-            "description": text, "url": text, "pod_name": text, "build_id": text,
-        },
-    });
+    let (text, any) = (json!({"type": "string"}), json!({"type": "object"}));
     let column =
         |name: &str, path: &str, kind: &str| json!({"name": name, "jsonPath": path, "type": kind});
     let version = json!({
@@ -169,8 +137,8 @@ pub(super) fn definition() -> Result<CustomResourceDefinition, serde_json::Error
         "schema": {"openAPIV3Schema": {
             "type": "object",
             "properties": {
-                "apiVersion": text, "kind": text, "metadata": {"type": "object"},
-                "spec": spec, "status": status,
+                "apiVersion": text, "kind": text, "metadata": any,
+                "spec": spec_schema(), "status": status_schema(),
             },
         }},
         "additionalPrinterColumns": [
@@ -202,4 +170,44 @@ pub(super) fn definition() -> Result<CustomResourceDefinition, serde_json::Error
             "versions": [version],
         },
     }))
+}
+
+fn spec_schema() -> Value {
+    let text = json!({"type": "string"});
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "type": {"type": "string", "enum": ["presubmit", "postsubmit", "periodic", "batch"]},
+            "agent": text, "cluster": text, "namespace": text, "job": text,
+            "max_concurrency": {"type": "integer", "minimum": 0},
+            "refs": any, "pod_spec": any, "decoration_config": any,
+            "extra_refs": {"type": "array", "items": any},
+        },
+    })
+}
+
+fn status_schema() -> Value {
+    let text = json!({"type": "string"});
+    let time = json!({"type": "string", "format": "date-time"});
+    let states = [
+        "",
+        "scheduling",
+        "triggered",
+        "pending",
+        "success",
+        "failure",
+        "aborted",
+        "error",
+    ];
+    json!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "state": {"type": "string", "enum": states},
+            "startTime": time, "pendingTime": time, "completionTime": time,
+            "description": text, "url": text, "pod_name": text, "build_id": text,
+        },
+    })
 }

@@ -32,8 +32,13 @@ pub(super) fn job_name(prow_job: &str) -> String {
     format!("{beginning}-{hash}")
 }
 
-/// A number for the run: the same whenever it is asked for.
+/// The number of the run: the one that its creator has chosen, or one of the time and the uid. It is the
+/// same whenever it is asked for.
 pub(super) fn build_id(prow_job: &ProwJob) -> String {
+    let chosen = prow_job.status.as_ref().and_then(|it| it.build_id.clone());
+    if let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) {
+        return chosen;
+    }
     let created = prow_job.creation_timestamp();
     let second = created.map_or(0, |time| time.0.as_second().unsigned_abs());
     let digest = Digest::of(prow_job.uid().unwrap_or_default().as_bytes());

@@ -202,14 +202,16 @@ impl Registry {
         };
         let scope = scope(needed);
         let base = base_url(request);
-        let mut challenge = format!(r#"Bearer realm="{base}/token",service="{SERVICE}""#);
+        let mut parts = vec![format!(
+            r#"Bearer realm="{base}/token",service="{SERVICE}""#
+        )];
         if !scope.is_empty() {
-            challenge.push_str(&format!(r#",scope="{scope}""#));
+            parts.push(format!(r#"scope="{scope}""#));
         }
         if let Some(problem) = problem {
-            challenge.push_str(&format!(r#",error="{problem}""#));
+            parts.push(format!(r#"error="{problem}""#));
         }
-        Err(unauthorized(challenge))
+        Err(unauthorized(parts.join(",")))
     }
 }
 

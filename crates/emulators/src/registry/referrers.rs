@@ -5,15 +5,19 @@ use neap_kit::client::Body;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Registry, digest::Digest, index::ManifestRecord, manifest::OCI_INDEX,
-    names::RepositoryName,
+    Registry, digest::Digest, index::ManifestRecord, manifest::OCI_INDEX, names::RepositoryName,
 };
 
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");
 
 impl Registry {
     /// An index of the referrers. A manifest that is not there has none.
-    pub(super) fn referrers(&self, name: &RepositoryName, digest: &Digest, uri: &Uri) -> Answer {
+    pub(super) fn referrers(
+        &self,
+        name: &RepositoryName,
+        digest: &Digest,
+        uri: &Uri,
+    ) -> Response<Body> {
         let query = uri.query().unwrap_or_default();
         let wanted = form_urlencoded::parse(query.as_bytes())
             .find(|(key, _)| key == "artifactType")
@@ -44,7 +48,7 @@ impl Registry {
             let applied = HeaderValue::from_static("artifactType");
             headers.insert(FILTERS_APPLIED, applied);
         }
-        Ok(response)
+        response
     }
 }
 

@@ -43,7 +43,7 @@ impl Page {
     }
 
     /// The entries of the page, and the last of them if there are more. `names` are sorted.
-    fn cut(&self, names: Vec<String>, max: usize) -> (Vec<String>, Option<String>) {
+    fn cut(&self, names: &[String], max: usize) -> (Vec<String>, Option<String>) {
         let begin = match &self.last {
             None => 0,
             Some(last) => names.partition_point(|name| name <= last),
@@ -60,7 +60,7 @@ impl Page {
 impl Registry {
     pub(super) fn list_tags(&self, name: &RepositoryName, uri: &Uri) -> Answer {
         let page = Page::of(uri)?;
-        let tags = {
+        let tags: Vec<_> = {
             let index = self.index.lock();
             let repository = index.repository(name).ok_or_else(|| {
                 let message = "there is no such repository";
@@ -68,7 +68,7 @@ impl Registry {
             })?;
             repository.tags.keys().map(ToString::to_string).collect()
         };
-        let (tags, last) = page.cut(tags, self.settings.max_page);
+        let (tags, last) = page.cut(&tags, self.settings.max_page);
         let count = page.count.unwrap_or(tags.len());
         let list = json!({"name": name.as_str(), "tags": tags});
         Ok(list_answer(&list, uri.path(), count, last.as_deref()))
@@ -77,8 +77,8 @@ impl Registry {
     pub(super) fn catalog(&self, uri: &Uri) -> Answer {
         let page = Page::of(uri)?;
         let index = self.index.lock();
-        let names = index.names().map(ToString::to_string).collect();
-        let (names, last) = page.cut(names, self.settings.max_page);
+        let names: Vec<_> = index.names().map(ToString::to_string).collect();
+        let (names, last) = page.cut(&names, self.settings.max_page);
         let count = page.count.unwrap_or(names.len());
         let list = json!({ "repositories": names });
         Ok(list_answer(&list, uri.path(), count, last.as_deref()))
@@ -119,7 +119,7 @@ mod tests {
             let mut last = None;
             for _ in 0..=names.len() {
                 let page = Page { count: Some(count), last: last.take() };
-                let (entries, next) = page.cut(names.clone(), max);
+                let (entries, next) = page.cut(&names, max);
                 prop_assert!(entries.len() <= count.min(max));
                 seen.extend(entries);
                 last = next;
@@ -138,6 +138,6 @@ mod tests {
             last: None,
         };
         let names = vec!["a".to_owned()];
-        assert_eq!(page.cut(names, 10), (vec![], None));
+        assert_eq!(page.cut(&names, 10), (vec![], None));
     }
 }

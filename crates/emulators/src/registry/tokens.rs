@@ -163,7 +163,7 @@ impl Registry {
             let message = "this is not the token endpoint of that service";
             return Err(RegistryError::new(ErrorCode::Denied, message));
         }
-        let user = self.token_user(users, &asked, from_header)?;
+        let user = self.token_user(users, &asked, &from_header)?;
         let now = self.clock.now();
         let allowed = granted(user, &asked.scopes);
         let expires = now.checked_add(TOKEN_LIFETIME).unwrap_or(Timestamp::MAX);
@@ -187,14 +187,14 @@ impl Registry {
         &self,
         users: &'a [User],
         asked: &TokenRequest,
-        from_header: Credentials,
+        from_header: &Credentials,
     ) -> Result<&'a User, RegistryError> {
         let user = match &asked.refresh_token {
             Some(token) => {
                 let name = self.tokens.refreshed_user(token);
                 name.and_then(|name| users.iter().find(|user| user.name == name))
             }
-            None => find_user(users, asked.credentials.as_ref().unwrap_or(&from_header)),
+            None => find_user(users, asked.credentials.as_ref().unwrap_or(from_header)),
         };
         user.ok_or_else(|| unauthorized(format!(r#"Basic realm="{SERVICE}""#)))
     }

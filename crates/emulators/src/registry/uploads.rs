@@ -208,7 +208,7 @@ impl Registry {
         Ok(())
     }
 
-    pub(super) async fn upload_status(&self, name: &RepositoryName, id: &str) -> Answer {
+    pub(super) fn upload_status(&self, name: &RepositoryName, id: &str) -> Answer {
         let upload = self.uploads.find(name, id)?;
         let incoming = upload.incoming.try_lock().map_err(|_| busy())?;
         let received = incoming.as_ref().ok_or_else(|| unknown(id))?.received();

@@ -4,5 +4,6 @@
 
 mod clients;
 mod peers;
+mod prow_faults;
 mod scenario;
 mod scenarios;

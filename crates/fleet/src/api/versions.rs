@@ -97,7 +97,7 @@ const CLUSTER_2023_11_22: &[Field] = &[
     Field::fixed("pullSecret", Secret),
     Field::fixed("domain", Text),
     Field::fixed("version", Text),
-    Field::fixed("resourceGroupId", Text),
+    Field::any_case("resourceGroupId"),
     Field::fixed("fipsValidatedModules", Text),
 ];
 
@@ -105,7 +105,7 @@ const CLUSTER_2025_07_25: &[Field] = &[
     Field::fixed("pullSecret", Secret),
     Field::fixed("domain", Text),
     Field::fixed("version", Text),
-    Field::fixed("resourceGroupId", Text),
+    Field::any_case("resourceGroupId"),
     Field::fixed("fipsValidatedModules", Text),
     Field::read_only("oidcIssuer", Text),
 ];
@@ -186,7 +186,7 @@ const PROPERTIES_ADMIN: &[Field] = &[
         Object(&[
             Field::fixed("domain", Text),
             Field::fixed("version", Text),
-            Field::fixed("resourceGroupId", Text),
+            Field::any_case("resourceGroupId"),
             Field::fixed("fipsValidatedModules", Text),
             Field::read_only("oidcIssuer", Text),
         ]),

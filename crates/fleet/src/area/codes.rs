@@ -19,7 +19,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         remedy: "Find the step in the timeline of the operation, remove its cause, and run it again: neap operations retry.",
         class: Class::WaitingOnSomeone,
         retry: Retry::Never,
-        http: 500,
+        http: 503,
     },
     CatalogueEntry {
         code: Code("NT-FLEET-0003"),
@@ -88,7 +88,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         code: Code("NT-FLEET-0010"),
         title: "the provider refused a request",
         cause: "The request is invalid or not allowed in the state of the cluster; the message says why.",
-        remedy: "Follow the message.",
+        remedy: "Change the request as the message of the error says; it names the field or the state.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 400,

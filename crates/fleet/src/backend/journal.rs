@@ -63,7 +63,7 @@ fn unreachable(error: Error) -> JournalError {
 }
 
 /// The timeline in a document.
-pub fn timeline(document: &Value) -> Timeline {
+fn timeline(document: &Value) -> Timeline {
     serde_json::from_value(document["timeline"].clone()).unwrap_or_default()
 }
 

@@ -1,1 +1,72 @@
+use kube::api::DynamicObject;
+use neap_kit::operation::StepKind;
+use serde_json::{Value, json};
 
+use super::{Installation, hive, lists::steps_of};
+
+fn document(state: &str) -> Value {
+    json!({"openShiftCluster": {"properties": {"provisioningState": state}}})
+}
+
+#[test]
+fn the_lists_have_the_steps_of_the_original_in_order() {
+    for (state, first, last, total) in [
+        ("Creating", "validateResources", "finishInstallation", 57),
+        ("Updating", "validateResources", "aroDeploymentReady", 21),
+        ("Deleting", "ensureResourceGroup", "deleteBillingRecord", 11),
+    ] {
+        let list = steps_of(&document(state)).unwrap();
+        assert_eq!(list.steps.first().unwrap().name, first);
+        assert_eq!(list.steps.last().unwrap().name, last);
+        assert_eq!(list.steps.len(), total, "{state}");
+    }
+    assert!(steps_of(&document("Succeeded")).is_none());
+}
+
+#[test]
+fn nothing_that_needs_a_cloud_pretends_to_run() {
+    let list = steps_of(&document("Creating")).unwrap();
+    let step = |name: &str| list.steps.iter().find(|step| step.name == name).unwrap();
+    for name in ["createDNS", "deployBaseResourceTemplate", "removeBootstrap"] {
+        let kind = &step(name).kind;
+        assert_eq!(
+            *kind,
+            StepKind::Skipped {
+                reason: "no cloud configured"
+            }
+        );
+    }
+    assert!(step("initializeKubernetesClients").reruns);
+}
+
+fn deployment(value: &Value) -> DynamicObject {
+    let mut value = value.clone();
+    value["metadata"] = json!({"name": "cluster"});
+    serde_json::from_value(value).unwrap()
+}
+
+#[test]
+fn reasons_of_hive_become_errors_that_customers_can_act_on() {
+    let failed = |reason: &str| {
+        let condition = json!({"type": "ProvisionFailed", "status": "True", "reason": reason, "message": "why"});
+        hive::state(&deployment(
+            &json!({"spec": {}, "status": {"conditions": [condition]}}),
+        ))
+    };
+    let Installation::Failed(error) = failed("AzureZonalAllocationFailed") else {
+        panic!("it failed");
+    };
+    assert_eq!((error.status, &*error.code), (400, "DeploymentFailed"));
+    assert!(error.message.contains("capacity"), "{}", error.message);
+    let Installation::Failed(error) = failed("SomethingNew") else {
+        panic!("it failed");
+    };
+    assert_eq!(
+        (error.status, &*error.details[0].code),
+        (500, "SomethingNew")
+    );
+    let complete = hive::state(&deployment(&json!({"spec": {"installed": true}})));
+    assert_eq!(complete, Installation::Complete);
+    let running = hive::state(&deployment(&json!({"spec": {}})));
+    assert!(matches!(running, Installation::Running(_)));
+}

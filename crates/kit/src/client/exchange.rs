@@ -93,13 +93,13 @@ impl Client {
         loop {
             let admission = match hosts.admit(&host) {
                 Ok(admission) => admission,
-                Err(retry_after) => match last {
-                    Some(last) => return last.map_err(|failure| failure.of(call)),
-                    None => {
+                Err(retry_after) => {
+                    let Some(last) = last else {
                         let host = host.clone();
                         return Err(Error::CircuitOpen { host, retry_after });
-                    }
-                },
+                    };
+                    return last.map_err(|failure| failure.of(call));
+                }
             };
             number += 1;
             let remaining = deadline.saturating_sub(self.clock().uptime());

@@ -74,15 +74,12 @@ impl RequestBuilder {
         };
         let name = HeaderName::from_bytes(name.as_bytes());
         let value = HeaderValue::from_bytes(value);
-        match (name, value) {
-            (Ok(name), Ok(mut value)) => {
-                value.set_sensitive(sensitive);
-                call.headers.insert(name, value);
-            }
-            _ => {
-                let url = redacted(&call.uri);
-                self.call = Err(Error::Header { url });
-            }
+        if let (Ok(name), Ok(mut value)) = (name, value) {
+            value.set_sensitive(sensitive);
+            call.headers.insert(name, value);
+        } else {
+            let url = redacted(&call.uri);
+            self.call = Err(Error::Header { url });
         }
         self
     }

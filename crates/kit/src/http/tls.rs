@@ -9,9 +9,14 @@ use std::{
 
 use tokio::sync::watch;
 use tokio_rustls::rustls::{
-    self, RootCertStore, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+    self, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::{
+        WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
 };
 
 use crate::{clock::Clock, manager::Component, why::chain};
@@ -53,9 +58,20 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Authorities whose clients are recognised. A client without a certificate may connect as well: the
-    /// routes decide what it may do.
-    pub client_authorities: Option<PathBuf>,
+    /// What is asked of clients. A client without a certificate may connect in any case: the routes decide
+    /// what it may do.
+    pub clients: ClientCertificates,
+}
+
+/// What a server asks of clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// Nothing.
+    Ignored,
+    /// Any certificate, whose key the client proves to hold: the routes decide whether it is trusted.
+    Requested,
+    /// A certificate that one of the authorities in this file signed.
+    Verified(PathBuf),
 }
 
 impl TlsFiles {
@@ -67,13 +83,66 @@ impl TlsFiles {
             what: "private key",
         })?;
         let builder = ServerConfig::builder();
-        let builder = match &self.client_authorities {
-            None => builder.with_no_client_auth(),
-            Some(path) => builder.with_client_cert_verifier(verifier(path)?),
+        let builder = match &self.clients {
+            ClientCertificates::Ignored => builder.with_no_client_auth(),
+            ClientCertificates::Requested => {
+                let provider = builder.crypto_provider().clone();
+                builder.with_client_cert_verifier(Arc::new(AnyCertificate(provider)))
+            }
+            ClientCertificates::Verified(path) => {
+                builder.with_client_cert_verifier(verifier(path)?)
+            }
         };
         let mut config = builder.with_single_cert(certificates, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
+    }
+}
+
+/// Accepts every certificate whose key the client holds.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ClientCertVerifier for AnyCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

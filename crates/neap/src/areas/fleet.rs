@@ -10,7 +10,7 @@ use neap_kit::area::Area;
 use super::{AreaModule, Host};
 use crate::exit::Failure;
 
-pub(super) use self::cli::client::Provider;
+pub(super) use self::cli::{ProviderArgs, client::Provider};
 
 #[derive(Debug)]
 pub(crate) struct Fleet;

@@ -140,10 +140,6 @@ impl<'a> Host<'a> {
     /// Installs the definitions of the area, and starts the components that `start` returns when the area is
     /// first used: with the first object of one of its kinds, also of an earlier run, or when the returned
     /// handle is marked. What `start` needs of the host is taken before and moved into it.
-    #[expect(
-        dead_code,
-        reason = "for areas that are not needed at every start; idle is"
-    )]
     pub(crate) fn when_used(
         &mut self,
         start: impl FnOnce() -> Result<Vec<Component>, Failure> + Send + 'static,
@@ -162,10 +158,6 @@ impl<'a> Host<'a> {
     }
 
     /// Adds a line to the start-up transcript: a title in one word, and a text such as a URL.
-    #[expect(
-        dead_code,
-        reason = "for areas with addresses that users need; idle has none"
-    )]
     pub(crate) fn announce(&mut self, title: &'static str, text: impl Into<String>) {
         self.parts.announcements.push((title, text.into()));
     }

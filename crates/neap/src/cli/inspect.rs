@@ -52,6 +52,19 @@ Records form a hash chain that continues from one part of the log to the next
 (audit.jsonl.000000000001 and so on), so the files alone reveal an edit, a gap, a move or a missing
 part. Only the anchor in the cluster reveals a truncated end or a log that was rewritten as a whole.";
 
+const DEFINITIONS_EXAMPLES: &str = "\
+Examples:
+  neap definitions                      print all definitions as YAML
+  neap definitions idle | kubectl apply --server-side -f -
+  neap definitions release --install    create or update them in the cluster of the kubeconfig";
+
+const RIGHTS_EXAMPLES: &str = "\
+Examples:
+  neap rights release -n neap-release   print ClusterRoles, Roles and bindings for this namespace
+  neap rights release | kubectl apply -f -
+
+Roles name each resource and verb; there is no wildcard among them.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum InspectCommand {
     /// Explain an error code, or the state of an object
@@ -71,6 +84,14 @@ pub(crate) enum InspectCommand {
         #[command(subcommand)]
         command: AuditCommand,
     },
+
+    /// Print or install the definitions of the custom resources
+    #[command(after_help = DEFINITIONS_EXAMPLES)]
+    Definitions(DefinitionsOptions),
+
+    /// Print the roles that the processes need in a cluster, and their bindings
+    #[command(after_help = RIGHTS_EXAMPLES)]
+    Rights(RightsOptions),
 }
 
 /// Flags that select the cluster.
@@ -207,4 +228,34 @@ pub(crate) struct AuditVerifyOptions {
 fn checked_areas() -> impl Iterator<Item = PossibleValue> {
     let areas = areas::all().filter(|area| area.check.is_some());
     areas.map(|area| PossibleValue::new(area.name).help(area.title))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DefinitionsOptions {
+    /// Areas; by default all
+    #[arg(value_name = "AREA", value_parser = PossibleValuesParser::new(area_names()))]
+    pub(crate) areas: Vec<String>,
+
+    /// Install them, and print what was done
+    #[arg(long)]
+    pub(crate) install: bool,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RightsOptions {
+    /// Areas; by default all
+    #[arg(value_name = "AREA", value_parser = PossibleValuesParser::new(area_names()))]
+    pub(crate) areas: Vec<String>,
+
+    /// Namespace of the processes, with their ServiceAccounts
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    pub(crate) namespace: String,
+}
+
+/// All areas, each with what it is about.
+fn area_names() -> impl Iterator<Item = PossibleValue> {
+    areas::all().map(|area| PossibleValue::new(area.name).help(area.title))
 }

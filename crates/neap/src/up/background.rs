@@ -53,7 +53,8 @@ pub(super) fn detach(data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
         .map_err(|error| unusable(&log, &error))?;
     follow_start(&log, &mut child, out)?;
     let shown = data.display();
-    let lines = format!("  logs     neap logs --data {shown}\n  stop     neap down --data {shown}\n");
+    let lines =
+        format!("  logs     neap logs --data {shown}\n  stop     neap down --data {shown}\n");
     out.write_all(lines.as_bytes())
         .map_err(|error| Failure::output(&error))
 }
@@ -82,8 +83,11 @@ fn follow_start(log: &Path, child: &mut Child, out: &mut dyn Write) -> Result<()
         }
         if let Some(status) = ended {
             let what = "the server ended before it was ready";
-            let why = format!("{status}; what it printed is above and in {}", log.display());
-            return Err(Failure::new("NT-UP-0024", Exit::Failed, what, &why)
+            let why = format!(
+                "{status}; what it printed is above and in {}",
+                log.display()
+            );
+            return Err(Failure::new("NT-UP-0030", Exit::Failed, what, &why)
                 .remedy("correct what the server reports, and start it again"));
         }
         thread::sleep(POLL_INTERVAL);
@@ -101,14 +105,20 @@ pub(crate) fn down(options: &DownOptions, out: &mut dyn Write) -> Result<(), Fai
     for _ in 0..polls {
         if running(folder)? != Some(process) {
             let text = format!("stopped; everything stays in {}\n", folder.display());
-            return out.write_all(text.as_bytes()).map_err(|error| Failure::output(&error));
+            return out
+                .write_all(text.as_bytes())
+                .map_err(|error| Failure::output(&error));
         }
         thread::sleep(POLL_INTERVAL);
     }
     let what = format!("process {process} has not ended");
     let why = format!("it was asked to end {} s ago", STOP_TIMEOUT.as_secs());
-    Err(Failure::new("NT-UP-0026", Exit::TimedOut, &what, &why)
-        .remedy(format!("see what it waits for: neap logs --data {}", folder.display())))
+    Err(
+        Failure::new("NT-UP-0032", Exit::TimedOut, &what, &why).remedy(format!(
+            "see what it waits for: neap logs --data {}",
+            folder.display()
+        )),
+    )
 }
 
 /// Prints the log of a server that was started with `--detach`.
@@ -119,10 +129,12 @@ pub(crate) fn logs(options: &LogsOptions, out: &mut dyn Write) -> Result<(), Fai
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let what = format!("there is no log in {}", options.data.display());
             let why = "no server was started there with --detach";
-            return Err(Failure::new("NT-UP-0025", Exit::NotFound, &what, why).remedy(format!(
-                "start one: neap up --detach --data {}",
-                options.data.display()
-            )));
+            return Err(
+                Failure::new("NT-UP-0031", Exit::NotFound, &what, why).remedy(format!(
+                    "start one: neap up --detach --data {}",
+                    options.data.display()
+                )),
+            );
         }
         Err(error) => return Err(unusable(&log, &error)),
     };
@@ -165,11 +177,11 @@ fn signal(process: i32, signal: Signal) -> Result<(), Failure> {
         Some(Err(error)) => {
             let what = format!("cannot stop process {process}");
             let why = io::Error::from(error).to_string();
-            Err(Failure::new("NT-UP-0026", Exit::NotAllowed, &what, &why)
+            Err(Failure::new("NT-UP-0032", Exit::NotAllowed, &what, &why)
                 .remedy("stop it as the user who started it"))
         }
         None => Err(Failure::new(
-            "NT-UP-0026",
+            "NT-UP-0032",
             Exit::Failed,
             "cannot stop the server",
             &format!("its lock file names {process}, which is not a process"),
@@ -193,16 +205,14 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
 fn in_use(folder: &Path, process: i32) -> Failure {
     let what = format!("the data folder {} is in use", folder.display());
     let why = format!("another neap up uses it (process {process})");
-    Failure::new("NT-UP-0003", Exit::Refused, &what, &why).remedy(format!(
-        "stop it: neap down --data {}",
-        folder.display()
-    ))
+    Failure::new("NT-UP-0003", Exit::Refused, &what, &why)
+        .remedy(format!("stop it: neap down --data {}", folder.display()))
 }
 
 fn not_running(folder: &Path) -> Failure {
     let what = format!("no server runs on {}", folder.display());
     let why = "no process holds the lock of that folder";
-    Failure::new("NT-UP-0025", Exit::NotFound, &what, why)
+    Failure::new("NT-UP-0031", Exit::NotFound, &what, why)
         .remedy("name the folder that neap up was started with: --data DIR")
 }
 
@@ -226,7 +236,9 @@ impl Lines {
     fn next(&mut self) -> io::Result<Option<String>> {
         let mut bytes = Vec::new();
         // A line without an end is bounded like every other read.
-        (&mut self.file).take(1 << 20).read_until(b'\n', &mut bytes)?;
+        (&mut self.file)
+            .take(1 << 20)
+            .read_until(b'\n', &mut bytes)?;
         self.partial.push_str(&String::from_utf8_lossy(&bytes));
         if !self.partial.ends_with('\n') {
             return Ok(None);

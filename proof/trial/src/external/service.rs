@@ -81,7 +81,7 @@ impl Services {
         for (host, service) in &self.0 {
             let found = service.check.as_ref().map(|check| check(history));
             let found = found.into_iter().flatten();
-            violations.extend(found.map(|text| Violation::new(Oracle::Outside, *host, text)));
+            violations.extend(found.map(|text| Violation::new(Oracle::Outside, host, text)));
         }
         violations
     }

@@ -38,7 +38,7 @@ pub const ALLOWANCES: [Allowance; 10] = [
         why: "a restarted controller does not know which changes it has recorded, and records the last one again",
     },
     Allowance {
-        what: "status.steps[].attempts of Operations",
+        what: "status.steps[].attempts of Operations, and which of them failed or were interrupted",
         why: "faults change the number of attempts, and with it the messages; the result of each step is compared",
     },
     Allowance {

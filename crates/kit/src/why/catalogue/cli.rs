@@ -111,4 +111,13 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         retry: Retry::Never,
         http: 409,
     },
+    CatalogueEntry {
+        code: Code("NT-CLI-0020"),
+        title: "the manual pages cannot be written",
+        cause: "The folder does not exist or cannot be written.",
+        remedy: "Name an existing folder that you can write.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 422,
+    },
 ];

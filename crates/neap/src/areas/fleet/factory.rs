@@ -12,9 +12,9 @@ use futures::{FutureExt, future::BoxFuture};
 use kube::Client;
 use neap_emulators::hive::{ClusterFactory, ClusterSpec, StartedCluster};
 use neap_pocket::{
+    Options, Pocket, Storage,
     environment::Environment,
     identity::{Certificates, Credentials, SigningKey},
-    pocket::{Options, Pocket, Storage},
     wire,
 };
 use rcgen::{
@@ -68,9 +68,11 @@ impl PocketFactory {
         let port = port.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let socket = TcpListener::bind(SocketAddr::new(self.address, port)).await?;
         let address = socket.local_addr()?;
-        private::write(&port_file, address.port().to_string().as_bytes())?;
+        private::write(&port_file, &address.port().to_string())?;
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(authority.certificate.as_bytes())?)?;
+        roots.add(CertificateDer::from_pem_slice(
+            authority.certificate.as_bytes(),
+        )?)?;
         let pocket = Pocket::open(Options {
             storage: Storage::Folder(folder.join("store")),
             root_ca: Some(authority.certificate.clone()),
@@ -147,7 +149,7 @@ fn signing_key(folder: &Path) -> Result<SigningKey, Problem> {
         Ok(text) => Ok(SigningKey::from_pem(&text)?),
         Err(_) => {
             let text = KeyPair::generate()?.serialize_pem();
-            private::write(&file, text.as_bytes())?;
+            private::write(&file, &text)?;
             Ok(SigningKey::from_pem(&text)?)
         }
     }
@@ -177,8 +179,8 @@ impl Authority {
             certificate: parameters.self_signed(&key)?.pem(),
             key: key.serialize_pem(),
         };
-        private::write(&key_file, authority.key.as_bytes())?;
-        private::write(&certificate_file, authority.certificate.as_bytes())?;
+        private::write(&key_file, &authority.key)?;
+        private::write(&certificate_file, &authority.certificate)?;
         Ok(authority)
     }
 
@@ -193,7 +195,9 @@ impl Authority {
         parameters
             .distinguished_name
             .push(DnType::CommonName, "neap-fleet-server");
-        parameters.subject_alt_names.push(SanType::IpAddress(address));
+        parameters
+            .subject_alt_names
+            .push(SanType::IpAddress(address));
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
         let certificate = parameters.signed_by(&key, &issuer)?;

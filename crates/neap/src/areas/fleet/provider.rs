@@ -1,13 +1,13 @@
 //! A provider in this process: its store, catalogue, backend and frontend as components.
 
 use std::{
-    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::Client;
 use neap_fleet::{
     backend::{Backend, BackendOptions},
@@ -62,28 +62,26 @@ pub(super) struct Provider {
     options: ProviderOptions,
 }
 
-/// A key of 32 bytes in a file, which is made if it is missing.
+/// A key of 32 bytes in a file, in base64, which is made if it is missing.
 fn key(file: &Path) -> Result<[u8; 32], Failure> {
-    let failed = |why: String| {
+    let failed = |why: &str| {
         let what = format!("cannot use the key {}", file.display());
-        Failure::new("NT-FLEET-0012", Exit::Refused, &what, &why)
+        Failure::new("NT-FLEET-0012", Exit::Refused, &what, why)
             .remedy("restore the file: without it the secrets of clusters cannot be opened")
     };
-    match fs::read(file) {
-        Ok(bytes) => bytes
-            .try_into()
-            .map_err(|_| failed("it has not 32 bytes".to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut bytes = [0; 32];
-            let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-            random
-                .fill(&mut bytes)
-                .map_err(|_| failed("there is no randomness".to_owned()))?;
-            private::write(file, &bytes).map_err(|error| failed(error.to_string()))?;
-            Ok(bytes)
-        }
-        Err(error) => Err(failed(error.to_string())),
+    let text = private::read(file).map_err(|error| failed(&error.to_string()))?;
+    if let Some(text) = text {
+        let bytes = STANDARD.decode(text.trim()).ok();
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        return bytes.ok_or_else(|| failed("it has not 32 bytes in base64"));
     }
+    let mut bytes = [0; 32];
+    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+    random
+        .fill(&mut bytes)
+        .map_err(|_| failed("there is no randomness"))?;
+    private::write(file, &STANDARD.encode(bytes)).map_err(|error| failed(&error.to_string()))?;
+    Ok(bytes)
 }
 
 impl Provider {
@@ -94,13 +92,17 @@ impl Provider {
         clock: Clock,
     ) -> Result<Self, Failure> {
         let sealing = key(&options.folder.join("encryption.key"))?;
-        let keys = KeyRing::new([("1".to_owned(), sealing)]).map_err(|error| store_failed(&error))?;
+        let keys =
+            KeyRing::new([("1".to_owned(), sealing)]).map_err(|error| store_failed(&error))?;
         let store_options = StoreOptions {
             keys,
             secure: SECURE,
         };
         let store = if options.store == "memory:" {
-            Store::in_memory(store_options, Arc::new(move || clock.now().as_millisecond()))
+            Store::in_memory(
+                store_options,
+                Arc::new(move || clock.now().as_millisecond()),
+            )
         } else {
             let opened = Store::open(&options.store, store_options).await;
             opened.map_err(|error| store_failed(&error))?
@@ -154,7 +156,12 @@ impl Provider {
     fn frontend(self, socket: TcpListener, identity: TlsIdentity) -> Result<Component, Failure> {
         let paging = key(&self.options.folder.join("paging.key"))?;
         let paging = PagingKey::new(&paging).ok_or_else(|| {
-            Failure::new("NT-FLEET-0012", Exit::Failed, "cannot use the paging key", "it was refused")
+            Failure::new(
+                "NT-FLEET-0012",
+                Exit::Failed,
+                "cannot use the paging key",
+                "it was refused",
+            )
         })?;
         let enrichment = if self.options.enrich {
             Enrichment::On(self.store.clone(), self.clock)
@@ -179,7 +186,14 @@ impl Provider {
         let router = frontend.router(&self.telemetry);
         let limits = HttpLimits::default();
         let name = "fleet-frontend";
-        Ok(server(name, socket, Some(identity), router, limits, self.clock))
+        Ok(server(
+            name,
+            socket,
+            Some(identity),
+            router,
+            limits,
+            self.clock,
+        ))
     }
 }
 

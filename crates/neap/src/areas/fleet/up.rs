@@ -77,8 +77,11 @@ pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), 
     };
     let hive = hive::component(context, "fleet-hive", factory, hive_options);
     let hive = hive.map_err(|error| failed(&error.to_string()))?;
-    let authority = Authority::load_or_create(&folder).map_err(|error| failed(&error.to_string()))?;
-    let tls = authority.server(address, None).map_err(|error| failed(&error.to_string()))?;
+    let authority =
+        Authority::load_or_create(&folder).map_err(|error| failed(&error.to_string()))?;
+    let tls = authority
+        .server(address, None)
+        .map_err(|error| failed(&error.to_string()))?;
     let socket = bind(address)?;
     let url = format!("https://{address}:{PORT}");
     let store = options.fleet_store.clone();
@@ -98,7 +101,9 @@ pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), 
                 let running = components.into_iter().map(|it| it.run(stop.child_token()));
                 join_all(running).await;
             }
-            Err(failure) => tracing::error!(why = %failure, "the provider of clusters did not start"),
+            Err(failure) => {
+                tracing::error!(why = %failure, "the provider of clusters did not start")
+            }
         }
     });
     host.add([hive, provider]);
@@ -181,8 +186,10 @@ impl Start {
         .map_err(|error| failed(&error.to_string()))?;
         let writer = self.context.writer("neap-fleet");
         let key = neap_kit::key::Key::new(namespace, name);
-        let found: Option<ConfigMap> =
-            writer.find(&key).await.map_err(|error| failed(&chain(&error)))?;
+        let found: Option<ConfigMap> = writer
+            .find(&key)
+            .await
+            .map_err(|error| failed(&chain(&error)))?;
         let done = match found {
             None => writer.create(&map).await.map(drop),
             Some(found) if found.data == map.data => Ok(()),
@@ -209,7 +216,10 @@ async fn prepare(store: &Store) -> Result<(), Failure> {
         subscription,
     )];
     for (at, version) in INSTALLED_VERSIONS.iter().enumerate() {
-        documents.push((region_document(VERSIONS, version), version_document(version, at == 0)));
+        documents.push((
+            region_document(VERSIONS, version),
+            version_document(version, at == 0),
+        ));
     }
     for (key, body) in documents {
         match store.commit(Commit::default().create(key, body)).await {

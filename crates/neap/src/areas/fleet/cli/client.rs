@@ -53,14 +53,16 @@ impl Provider {
         let (url, authority, subscription, location) = match (&args.server, &args.ca) {
             (Some(server), Some(ca)) => {
                 let text = fs::read_to_string(ca);
-                let text = text.map_err(|error| unreachable(&format!("{}: {error}", ca.display())))?;
+                let text =
+                    text.map_err(|error| unreachable(&format!("{}: {error}", ca.display())))?;
                 (server.clone(), text, None, "local".to_owned())
             }
             _ => published(args).await?,
         };
         let uri = url.parse().map_err(|_| unreachable("its URL is invalid"))?;
         let mut config = Config::new(uri);
-        let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authority.as_bytes()).collect();
+        let roots: Result<Vec<_>, _> =
+            CertificateDer::pem_slice_iter(authority.as_bytes()).collect();
         let roots = roots.map_err(|_| unreachable("its certificate authority is invalid"))?;
         config.root_cert = Some(roots.into_iter().map(|it| it.to_vec()).collect());
         let client = Client::try_from(config).map_err(|error| unreachable(&error.to_string()))?;
@@ -82,7 +84,9 @@ impl Provider {
             group,
             ..
         } = self;
-        format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.RedHatOpenShift/openShiftClusters{rest}?api-version={API}")
+        format!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.RedHatOpenShift/openShiftClusters{rest}?api-version={API}"
+        )
     }
 
     /// Sends a request. Every answer that is no error of the provider is returned.
@@ -109,8 +113,12 @@ impl Provider {
         let header = response.headers().get("azure-asyncoperation");
         let operation = header.and_then(|it| it.to_str().ok()).map(str::to_owned);
         #[expect(clippy::disallowed_methods, reason = "it is limited in the same line")]
-        let bytes = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-        let bytes = bytes.map_err(|error| unreachable(&error.to_string()))?.to_bytes();
+        let bytes = Limited::new(response.into_body(), MAX_ANSWER)
+            .collect()
+            .await;
+        let bytes = bytes
+            .map_err(|error| unreachable(&error.to_string()))?
+            .to_bytes();
         let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if status >= 400 {
             return Err(refused(status, &body));
@@ -177,7 +185,11 @@ fn refused(status: u16, body: &Value) -> Failure {
         _ => Exit::Failed,
     };
     let target = text("target");
-    let target = if target.is_empty() { String::new() } else { format!(" ({target})") };
+    let target = if target.is_empty() {
+        String::new()
+    } else {
+        format!(" ({target})")
+    };
     let details = error["details"].as_array().into_iter().flatten();
     let details: Vec<_> = details.filter_map(|it| it["message"].as_str()).collect();
     let what = format!("the provider answered {status} {}", text("code"));
@@ -189,7 +201,10 @@ fn ended(status: &Value) -> Failure {
     let error = &status["error"];
     let text = |name: &str| error[name].as_str().unwrap_or_default();
     let id = status["name"].as_str().unwrap_or_default();
-    let what = format!("the operation ended {}", status["status"].as_str().unwrap_or_default());
+    let what = format!(
+        "the operation ended {}",
+        status["status"].as_str().unwrap_or_default()
+    );
     let why = format!("{}: {}", text("code"), text("message"));
     Failure::new("NT-FLEET-0010", Exit::Failed, &what, &why)
         .remedy(format!("see its steps: neap operations show {id}"))

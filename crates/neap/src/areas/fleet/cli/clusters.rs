@@ -6,7 +6,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{CreateOptions, CredentialsOptions, DeleteOptions, ListOptions, NameOptions, client::Provider};
+use super::{
+    CreateOptions, CredentialsOptions, DeleteOptions, ListOptions, NameOptions, client::Provider,
+};
 use crate::{
     cli::Output,
     exit::{Exit, Failure},
@@ -28,7 +30,9 @@ pub(super) fn read(file: &std::path::Path) -> Result<Value, Failure> {
 fn small(provider: &Provider, name: &str) -> Value {
     let subscription = &provider.subscription;
     let subnet = |name: &str| {
-        format!("/subscriptions/{subscription}/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/fleet/subnets/{name}")
+        format!(
+            "/subscriptions/{subscription}/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/fleet/subnets/{name}"
+        )
     };
     let id = neap_kit::http::RequestId::random().0;
     json!({
@@ -75,7 +79,11 @@ pub(super) async fn create(
         return print::text(out, &format!("{:#}", answer.body));
     }
     let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
-    let verb = if answer.status == 201 { "created" } else { "updated" };
+    let verb = if answer.status == 201 {
+        "created"
+    } else {
+        "updated"
+    };
     let operation = answer.operation.unwrap_or_default();
     if options.no_wait || operation.is_empty() {
         let text = format!("{} the cluster {name} is being {verb}", symbols.done);
@@ -128,7 +136,10 @@ pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(
         return print::json(out, "ClusterList", &json!({"items": clusters}));
     }
     if clusters.is_empty() {
-        return print::text(out, "There is no cluster. Create one: neap fleet create NAME");
+        return print::text(
+            out,
+            "There is no cluster. Create one: neap fleet create NAME",
+        );
     }
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let rows: Vec<_> = clusters
@@ -168,10 +179,16 @@ pub(super) async fn delete(
         return print::text(out, &format!("There is no cluster {name}."));
     };
     if options.no_wait {
-        return print::text(out, &format!("{} the cluster {name} is being deleted", symbols.done));
+        return print::text(
+            out,
+            &format!("{} the cluster {name} is being deleted", symbols.done),
+        );
     }
     follow(&provider, &operation, options.timeout, out).await?;
-    print::text(out, &format!("{} the cluster {name} was deleted", symbols.done))
+    print::text(
+        out,
+        &format!("{} the cluster {name} was deleted", symbols.done),
+    )
 }
 
 pub(super) async fn credentials(
@@ -190,5 +207,8 @@ pub(super) async fn credentials(
     let path = provider.path(&format!("/{name}/listCredentials"));
     let answer = provider.call(Method::POST, &path, None).await?;
     let of = |name: &str| answer.body[name].as_str().unwrap_or_default();
-    print::text(out, &format!("{}\n{}", of("kubeadminUsername"), of("kubeadminPassword")))
+    print::text(
+        out,
+        &format!("{}\n{}", of("kubeadminUsername"), of("kubeadminPassword")),
+    )
 }

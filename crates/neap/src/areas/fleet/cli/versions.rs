@@ -20,7 +20,10 @@ use crate::{
 
 pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let provider = Provider::connect(&options.provider).await?;
-    let versions = provider.call(Method::GET, "/admin/versions", None).await?.body;
+    let versions = provider
+        .call(Method::GET, "/admin/versions", None)
+        .await?
+        .body;
     if options.output == Output::Json {
         return print::json(out, "VersionList", &json!({"items": versions["value"]}));
     }
@@ -31,7 +34,10 @@ pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(
         .map(|version| {
             let properties = &version["properties"];
             let yes = |name: &str| if properties[name] == true { "yes" } else { "-" }.to_owned();
-            let version = properties["version"].as_str().unwrap_or_default().to_owned();
+            let version = properties["version"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             vec![version, yes("enabled"), yes("default")]
         })
         .collect();
@@ -54,7 +60,11 @@ pub(super) async fn apply(
         for properties in each(name) {
             let body = json!({"properties": properties});
             let answer = provider.call(Method::PUT, path, Some(&body)).await?;
-            let done = if answer.status == 201 { "created" } else { "updated" };
+            let done = if answer.status == 201 {
+                "created"
+            } else {
+                "updated"
+            };
             let of = |name: &str| properties[name].as_str().unwrap_or_default().to_owned();
             let named = format!("{}{}", of("version"), of("openShiftVersion"));
             lines.push(format!("{} {named} {done}", symbols.done));
@@ -116,7 +126,12 @@ pub(super) fn validate(
     }
     failed.map_or(Ok(()), |error| {
         let what = format!("{} {}", error.code, error.target);
-        Err(Failure::new("NT-FLEET-0010", Exit::Refused, what.trim(), &error.message))
+        Err(Failure::new(
+            "NT-FLEET-0010",
+            Exit::Refused,
+            what.trim(),
+            &error.message,
+        ))
     })
 }
 

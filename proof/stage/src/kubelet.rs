@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 /// How a pod behaves.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum PodBehavior {
+pub enum PodBehavior {
     /// Runs and is ready after this time.
     Ready(Duration),
     /// Runs and is never ready.
@@ -28,17 +28,18 @@ pub(crate) enum PodBehavior {
 
 /// Pods behave as their label `behavior` says; pods without it are ready after a second.
 #[derive(Debug, Default)]
-pub(crate) struct Kubelet {
+pub struct Kubelet {
     behaviors: BTreeMap<String, PodBehavior>,
 }
 
 impl Kubelet {
-    pub(crate) fn behavior(mut self, label: &str, behavior: PodBehavior) -> Self {
+    /// Pods whose label `behavior` has this value behave like this.
+    pub fn behavior(mut self, label: &str, behavior: PodBehavior) -> Self {
         self.behaviors.insert(label.to_owned(), behavior);
         self
     }
 
-    pub(super) async fn run(self, client: Client, clock: Clock) {
+    pub(crate) async fn run(self, client: Client, clock: Clock) {
         let all: Api<Pod> = Api::all(client.clone());
         let mut pods = pin!(watcher(all, Config::default()).applied_objects());
         let mut begun = std::collections::HashSet::new();

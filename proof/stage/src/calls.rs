@@ -2,24 +2,25 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use hyper::{Method, Request};
+use http::{Method, Request};
 use kube::client::Body;
 use parking_lot::Mutex;
 
 /// The parts of a request that show its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ApiCall {
-    /// `WATCH` for a GET that opens a watch.
-    pub(crate) method: String,
-    pub(crate) path: String,
+pub struct ApiCall {
+    /// The method; `WATCH` for a GET that opens a watch.
+    pub method: String,
+    /// The path, without its query.
+    pub path: String,
 }
 
 /// Every request in order. Clones record into the same list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CallLog(Arc<Mutex<Vec<ApiCall>>>);
+pub(crate) struct CallLog(Arc<Mutex<Vec<ApiCall>>>);
 
 impl CallLog {
-    pub(super) fn record(&self, request: Request<Body>) -> Request<Body> {
+    pub(crate) fn record(&self, request: Request<Body>) -> Request<Body> {
         let uri = request.uri();
         let query = uri.query().unwrap_or_default();
         let watch = query.split('&').any(|part| part == "watch=true");
@@ -33,7 +34,7 @@ impl CallLog {
     }
 
     /// The requests since the last call, each with its count.
-    pub(super) fn take(&self) -> BTreeMap<ApiCall, usize> {
+    pub(crate) fn take(&self) -> BTreeMap<ApiCall, usize> {
         let mut counts = BTreeMap::new();
         for call in std::mem::take(&mut *self.0.lock()) {
             *counts.entry(call).or_default() += 1;

@@ -1,0 +1,133 @@
+//! The kinds of Hive, as far as a client of it sees them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A cluster that Hive installs. What this emulator does not use is kept as it is.
+#[derive(CustomResource, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[kube(
+    group = "hive.openshift.io",
+    version = "v1",
+    kind = "ClusterDeployment",
+    plural = "clusterdeployments",
+    shortname = "cd",
+    namespaced,
+    status = "ClusterDeploymentStatus",
+    schema = "disabled"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterDeploymentSpec {
+    /// The name of the cluster.
+    #[serde(default)]
+    pub cluster_name: String,
+    /// Its domain.
+    #[serde(default)]
+    pub base_domain: String,
+    /// Whether it is installed.
+    #[serde(default)]
+    pub installed: bool,
+    /// What an installation leaves behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_metadata: Option<Value>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, Value>,
+}
+
+/// What Hive says about a cluster.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterDeploymentStatus {
+    /// Conditions in the form of Hive.
+    #[serde(default)]
+    pub conditions: Vec<Value>,
+    /// The URL of the API.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub api_url: String,
+    /// The URL of the console.
+    #[serde(
+        default,
+        rename = "webConsoleURL",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub web_console_url: String,
+    /// When it was installed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub installed_timestamp: String,
+    /// Everything else.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, Value>,
+}
+
+/// The definitions, which keep every field.
+pub(super) fn definitions() -> Vec<CustomResourceDefinition> {
+    let mut definition = ClusterDeployment::crd();
+    for version in &mut definition.spec.versions {
+        let schema = json!({"openAPIV3Schema": anything()});
+        version.schema = serde_json::from_value(schema).ok();
+    }
+    let mut definitions = vec![definition];
+    definitions.extend(
+        [
+            ("hive.openshift.io", "v1", "SyncSet", "syncsets", true),
+            (
+                "hive.openshift.io",
+                "v1",
+                "SelectorSyncSet",
+                "selectorsyncsets",
+                false,
+            ),
+            (
+                "hiveinternal.openshift.io",
+                "v1alpha1",
+                "ClusterSync",
+                "clustersyncs",
+                true,
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(group, version, kind, plural, namespaced)| {
+            serde_json::from_value(definition_of(group, version, kind, plural, namespaced)).ok()
+        }),
+    );
+    definitions
+}
+
+fn anything() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// A definition of a kind with any fields.
+pub(super) fn definition_of(
+    group: &str,
+    version: &str,
+    kind: &str,
+    plural: &str,
+    namespaced: bool,
+) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind,
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+                "listKind": format!("{kind}List"),
+            },
+            "scope": if namespaced { "Namespaced" } else { "Cluster" },
+            "versions": [{
+                "name": version,
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": anything()},
+            }],
+        },
+    })
+}

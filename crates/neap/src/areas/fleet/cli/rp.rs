@@ -1,0 +1,179 @@
+//! `neap fleet rp`: the provider as a process.
+
+use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Args;
+use futures::{StreamExt, stream::FuturesUnordered};
+use kube::Client;
+use neap_fleet::http::{Authorizer, CertificateAuth};
+use neap_kit::{
+    clock::Clock,
+    http::{ClientCertificates, TlsFiles, reload},
+    telemetry::Telemetry,
+};
+
+use crate::{
+    areas::{
+        fleet::provider::{Provider, ProviderOptions, bind},
+        role::{block_on_all_threads, stopped_by_signal},
+    },
+    cli::{ClusterOptions, duration},
+    exit::{Exit, Failure, chain},
+    inspect::cluster,
+};
+
+/// Flags of the provider.
+#[derive(Debug, Args)]
+pub(super) struct RpOptions {
+    /// Run the frontend only
+    #[arg(long, conflicts_with = "backend")]
+    frontend: bool,
+
+    /// Run the backend only
+    #[arg(long)]
+    backend: bool,
+
+    /// Address of the frontend
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8443")]
+    listen: SocketAddr,
+
+    /// Store: sqlite:FILE or postgres://USER@HOST/DATABASE
+    #[arg(long, value_name = "ADDRESS", env = "NEAP_FLEET_STORE")]
+    store: String,
+
+    /// Folder of the keys that seal secrets and page tokens; all processes of a region share them
+    #[arg(long, value_name = "DIR")]
+    keys: PathBuf,
+
+    /// Certificate of the frontend, PEM; read again when it changes
+    #[arg(long, value_name = "FILE", required_unless_present = "backend")]
+    tls_cert: Option<PathBuf>,
+
+    /// Private key of the frontend, PEM
+    #[arg(long, value_name = "FILE", required_unless_present = "backend")]
+    tls_key: Option<PathBuf>,
+
+    /// Certificates that ARM presents, PEM: a caller has exactly one of them
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["backend", "development_authorizer"])]
+    arm_client_certs: Option<PathBuf>,
+
+    /// Authorities of administrators, PEM
+    #[arg(long, value_name = "FILE", requires = "admin_common_name")]
+    admin_ca: Option<PathBuf>,
+
+    /// Common name of administrators
+    #[arg(long, value_name = "NAME", env = "ADMIN_API_CLIENT_CERT_COMMON_NAME")]
+    admin_common_name: Option<String>,
+
+    /// Accept every caller, for development
+    #[arg(long, conflicts_with_all = ["arm_client_certs", "admin_ca"])]
+    development_authorizer: bool,
+
+    /// Location that the provider serves
+    #[arg(long, value_name = "NAME", env = "LOCATION")]
+    location: String,
+
+    /// Domain below which clusters get names
+    #[arg(long, value_name = "DOMAIN", env = "DOMAIN_NAME")]
+    domain: String,
+
+    /// Do not ask clusters for what only they know
+    #[arg(long)]
+    without_enrichment: bool,
+
+    /// Time after the start until the frontend is ready
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
+    readiness_delay: Duration,
+
+    /// Kubeconfig of the cluster on which Hive runs
+    #[arg(long, value_name = "FILE", env = "HIVE_KUBE_CONFIG_PATH")]
+    hive_kubeconfig: Option<PathBuf>,
+}
+
+/// Runs the provider until a signal stops it.
+pub(super) fn run(options: RpOptions) -> Result<(), Failure> {
+    crate::up::raise_open_files();
+    block_on_all_threads(serve(options))
+}
+
+async fn serve(options: RpOptions) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let stop = stopped_by_signal()?;
+    let authorizer = authorizer(&options)?;
+    let both = !options.frontend && !options.backend;
+    let mut components = Vec::new();
+    let mut socket = None;
+    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
+        let files = TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            clients: ClientCertificates::Requested,
+        };
+        let (identity, reloading) =
+            reload(files, clock).map_err(|error| unusable("the certificate", &chain(&error)))?;
+        components.push(reloading);
+        socket = Some((bind(options.listen).await?, identity));
+    }
+    let hive = match &options.hive_kubeconfig {
+        Some(file) => {
+            let cluster = ClusterOptions {
+                kubeconfig: Some(file.clone()),
+                context: None,
+            };
+            let config = cluster::config(&cluster, None).await?;
+            let client = Client::try_from(config);
+            Some(client.map_err(|error| unusable("the kubeconfig of Hive", &chain(&error)))?)
+        }
+        None => None,
+    };
+    let provider = ProviderOptions {
+        store: options.store,
+        folder: options.keys,
+        location: options.location,
+        domain: options.domain,
+        frontend: both || options.frontend,
+        backend: both || options.backend,
+        enrich: !options.without_enrichment,
+        authorizer,
+        readiness_delay: options.readiness_delay,
+    };
+    let provider = Provider::open(provider, Telemetry::default(), clock).await?;
+    components.extend(provider.components(hive, socket)?);
+    let running = components.into_iter().map(|component| {
+        let name = component.name;
+        let run = component.run(stop.child_token());
+        async move {
+            run.await;
+            name
+        }
+    });
+    let mut running: FuturesUnordered<_> = running.collect();
+    while let Some(name) = running.next().await {
+        if !stop.is_cancelled() {
+            let what = "a component of the provider ended";
+            return Err(Failure::new("NT-KIT-007", Exit::Failed, what, name));
+        }
+    }
+    Ok(())
+}
+
+fn authorizer(options: &RpOptions) -> Result<Authorizer, Failure> {
+    let Some(arm) = &options.arm_client_certs else {
+        return Ok(Authorizer::Development);
+    };
+    let read = |file: &PathBuf| {
+        let text = fs::read_to_string(file);
+        text.map_err(|error| unusable(&file.display().to_string(), &error.to_string()))
+    };
+    let arm = read(arm)?;
+    let admin = options.admin_ca.as_ref().map(read).transpose()?;
+    let name = options.admin_common_name.as_deref().unwrap_or_default();
+    let auth = CertificateAuth::new(&arm, admin.as_deref(), name);
+    let auth = auth.map_err(|error| unusable("the certificates of callers", &chain(&error)))?;
+    Ok(Authorizer::Certificates(auth))
+}
+
+fn unusable(what: &str, why: &str) -> Failure {
+    let what = format!("cannot use {what}");
+    Failure::new("NT-FLEET-0012", Exit::Refused, &what, why).remedy("correct the file")
+}
