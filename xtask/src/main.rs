@@ -179,7 +179,7 @@ fn main() -> ExitCode {
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
-        Task::Buildbarn => buildbarn::run(),
+        Task::Buildbarn => buildbarn::run().map(|()| true),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Loss(loss) => loss::run(&loss),

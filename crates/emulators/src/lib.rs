@@ -25,6 +25,10 @@ pub mod network;
 
 pub mod listen;
 
+pub mod build_queue;
+
 pub mod registry;
 
 pub mod prow;
+
+pub mod hive;

@@ -4,7 +4,12 @@
 //! is logged and reported by [`Reloaded::problem`]. A mounted ConfigMap or Secret is replaced by a new link, and
 //! not written in place, so a reader sees the old text or the new one.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::RwLock;
@@ -195,7 +200,7 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     }
 }
 
-fn read(path: &PathBuf) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if size.len() > MAX_FILE_SIZE {
         return Err(format!("it has more than {MAX_FILE_SIZE} bytes"));

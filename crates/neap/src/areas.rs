@@ -12,6 +12,7 @@ mod fleet;
 mod host;
 mod idle;
 mod operations;
+mod release;
 pub(crate) mod role;
 
 use std::io::Write;
@@ -31,6 +32,7 @@ areas! {
     Fleet(fleet::Fleet),
     Operations(operations::Operations),
     Idle(idle::Idle),
+    Release(release::Release),
 }
 
 /// What an area adds to the binary.

@@ -9,12 +9,14 @@
 //! - what is written for one release does not wait for another, and a stream never waits for another;
 //! - every object has a name that follows from its release, so that writing it twice is writing it once.
 
+pub mod config_files;
 pub mod controller;
 pub mod decide;
 pub mod facts;
 pub mod garbage;
 pub mod options;
 pub mod prow_config;
+pub mod registry_reader;
 pub mod release_reader;
 mod state;
 

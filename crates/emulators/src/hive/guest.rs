@@ -177,6 +177,7 @@ pub(super) async fn settle(cluster: &StartedCluster, clock: Clock) -> Result<(),
     Ok(())
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn objects(
     spec: &ClusterSpec,
     settled: bool,

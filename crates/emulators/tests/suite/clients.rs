@@ -130,20 +130,30 @@ async fn skopeo_copies_between_our_registry_and_debians() {
     let tags: Value = serde_json::from_str(&tags).unwrap();
     assert_eq!(tags["Tags"], json!(["v1", "v2", "v3", "v4"]));
     let image = format!("docker://{back}");
+    let again = format!("docker://{}/again/app:v1", ours.address);
+    inspect_and_delete(&skopeo, home.path(), &image, &again);
+}
+
+/// Looks at an image, takes it through a folder to another name, and deletes it.
+fn inspect_and_delete(
+    skopeo: &dyn Fn(&[&str]) -> Result<String, String>,
+    home: &Path,
+    image: &str,
+    again: &str,
+) {
     let shown = skopeo(&[
         "inspect",
         "--tls-verify=false",
         "--override-arch=arm64",
-        &image,
+        image,
     ]);
     let shown: Value = serde_json::from_str(&shown.unwrap()).unwrap();
     assert_eq!(shown["Architecture"], "arm64");
-    let layout = format!("oci:{}:v1", home.path().join("layout").display());
-    skopeo(&["copy", "--src-tls-verify=false", "--all", &image, &layout]).unwrap();
-    let again = format!("docker://{}/again/app:v1", ours.address);
-    skopeo(&["copy", "--dest-tls-verify=false", "--all", &layout, &again]).unwrap();
-    skopeo(&["delete", "--tls-verify=false", &image]).unwrap();
-    assert!(skopeo(&["inspect", "--raw", "--tls-verify=false", &image]).is_err());
+    let layout = format!("oci:{}:v1", home.join("layout").display());
+    skopeo(&["copy", "--src-tls-verify=false", "--all", image, &layout]).unwrap();
+    skopeo(&["copy", "--dest-tls-verify=false", "--all", &layout, again]).unwrap();
+    skopeo(&["delete", "--tls-verify=false", image]).unwrap();
+    assert!(skopeo(&["inspect", "--raw", "--tls-verify=false", image]).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -87,7 +87,7 @@ pub(super) fn customer_error(step: &str, message: &str, told: Option<CloudError>
 }
 
 /// The transaction that ends work. Pure.
-pub(super) fn end(facts: EndFacts<'_>) -> Commit {
+pub(super) fn end(facts: &EndFacts<'_>) -> Commit {
     let document = &facts.cluster.body;
     let (state, failed) = states(document);
     let last = "/openShiftCluster/properties/lastProvisioningState";
@@ -110,7 +110,7 @@ pub(super) fn end(facts: EndFacts<'_>) -> Commit {
     let after = after_work(state, last, failed, &result);
     let ended = cluster_after(document, &after);
     let lease = facts.lease.clone();
-    let mut commit = Commit::default().with(if after.delete {
+    let commit = Commit::default().with(if after.delete {
         Write::Delete {
             key: lease.key.clone(),
             precondition: Precondition::EtagAndLease(facts.cluster.etag, lease.clone()),
@@ -125,28 +125,8 @@ pub(super) fn end(facts: EndFacts<'_>) -> Commit {
             queue: QueueChange::Done,
         }
     });
-    let partition = lease.key.partition.name();
-    if let Some(operation) = facts.operation {
-        let mut body = operation.body.clone();
-        let inner = &mut body["asyncOperation"];
-        inner["status"] = after.operation.name().into();
-        inner["endTime"] = facts.now.clone().into();
-        if let Some(error) = &error {
-            inner["error"] = json!(error);
-        }
-        if !after.delete {
-            body["openShiftCluster"] = without_secrets(&ended["openShiftCluster"]);
-        }
-        commit = commit.with(expiring(
-            subscription_document(OPERATIONS, partition, &operation.key.id),
-            operation,
-            body,
-        ));
-    }
-    if let Some(timeline) = facts.timeline {
-        let key = subscription_document(TIMELINES, partition, &timeline.key.id);
-        commit = commit.with(expiring(key, timeline, timeline.body.clone()));
-    }
+    let snapshot = (!after.delete).then(|| without_secrets(&ended["openShiftCluster"]));
+    let commit = end_operation(commit, facts, &after, error.as_ref(), snapshot);
     commit
         .announce(
             "cluster-operation-ended",
@@ -162,6 +142,36 @@ pub(super) fn end(facts: EndFacts<'_>) -> Commit {
             target: text(document, "/key").to_owned(),
             detail: error.map(|error| error.to_string()).unwrap_or_default(),
         })
+}
+
+/// Adds the end of the operation and of its timeline.
+fn end_operation(
+    mut commit: Commit,
+    facts: &EndFacts<'_>,
+    after: &AfterWork,
+    error: Option<&CloudError>,
+    snapshot: Option<Value>,
+) -> Commit {
+    let partition = facts.lease.key.partition.name();
+    if let Some(operation) = facts.operation {
+        let mut body = operation.body.clone();
+        let inner = &mut body["asyncOperation"];
+        inner["status"] = after.operation.name().into();
+        inner["endTime"] = facts.now.clone().into();
+        if let Some(error) = error {
+            inner["error"] = json!(error);
+        }
+        if let Some(snapshot) = snapshot {
+            body["openShiftCluster"] = snapshot;
+        }
+        let key = subscription_document(OPERATIONS, partition, &operation.key.id);
+        commit = commit.with(expiring(key, operation, body));
+    }
+    if let Some(timeline) = facts.timeline {
+        let key = subscription_document(TIMELINES, partition, &timeline.key.id);
+        commit = commit.with(expiring(key, timeline, timeline.body.clone()));
+    }
+    commit
 }
 
 fn expiring(key: neap_store::DocumentKey, read: &Document, body: Value) -> Write {

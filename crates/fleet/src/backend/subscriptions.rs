@@ -2,8 +2,8 @@
 
 use neap_kit::why::chain;
 use neap_store::{
-    AuditRow, Claimed, Commit, Error, ListRequest, Partition, Precondition, QueueChange, Scope,
-    Write,
+    AuditRow, Claimed, Commit, Document, Error, ListRequest, Partition, Precondition, QueueChange,
+    Scope, Write,
 };
 
 use super::Backend;
@@ -88,44 +88,53 @@ impl Backend {
                     is_done = false;
                     continue;
                 }
-                let request = Request {
-                    now: self.clock().now().to_string(),
-                    operation_id: neap_kit::http::RequestId::random().0,
-                    ..Request::default()
-                };
-                let location = &self.0.context.location;
-                let decision = queue_deletion(&document.body, &subscription, location, &request);
-                let operation = text(&decision.operation, "/id");
-                let commit = Commit::default()
-                    .with(Write::Put {
-                        key: document.key.clone(),
-                        precondition: Precondition::Etag(document.etag),
-                        unique: unique_keys(&decision.document),
-                        body: decision.document.clone(),
-                        ttl: None,
-                        // The claims of earlier work do not count against the deletion.
-                        queue: QueueChange::Queue {
-                            name: QUEUE,
-                            delay: 0,
-                            reset: true,
-                        },
-                    })
-                    .create(
-                        subscription_document(OPERATIONS, &subscription, operation),
-                        decision.operation.clone(),
-                    )
-                    .audit(AuditRow {
-                        actor: SUBSCRIPTIONS.to_owned(),
-                        action: "delete cluster of a deleted subscription".to_owned(),
-                        target: document.key.id.clone(),
-                        ..AuditRow::default()
-                    });
-                match self.store().commit(commit).await {
-                    Ok(_) => {}
-                    Err(Error::Conflict(_)) => is_done = false,
-                    Err(error) => return Err(error),
-                }
+                is_done &= self.queue_deletion_of(document, &subscription).await?;
             }
+        }
+    }
+
+    /// Queues the deletion of a cluster at rest. False if it was changed meanwhile.
+    async fn queue_deletion_of(
+        &self,
+        document: &Document,
+        subscription: &str,
+    ) -> Result<bool, Error> {
+        let request = Request {
+            now: self.clock().now().to_string(),
+            operation_id: neap_kit::http::RequestId::random().0,
+            ..Request::default()
+        };
+        let location = &self.0.context.location;
+        let decision = queue_deletion(&document.body, subscription, location, &request);
+        let operation = text(&decision.operation, "/id");
+        let commit = Commit::default()
+            .with(Write::Put {
+                key: document.key.clone(),
+                precondition: Precondition::Etag(document.etag),
+                unique: unique_keys(&decision.document),
+                body: decision.document.clone(),
+                ttl: None,
+                // The claims of earlier work do not count against the deletion.
+                queue: QueueChange::Queue {
+                    name: QUEUE,
+                    delay: 0,
+                    reset: true,
+                },
+            })
+            .create(
+                subscription_document(OPERATIONS, subscription, operation),
+                decision.operation.clone(),
+            )
+            .audit(AuditRow {
+                actor: SUBSCRIPTIONS.to_owned(),
+                action: "delete cluster of a deleted subscription".to_owned(),
+                target: document.key.id.clone(),
+                ..AuditRow::default()
+            });
+        match self.store().commit(commit).await {
+            Ok(_) => Ok(true),
+            Err(Error::Conflict(_)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }

@@ -213,7 +213,7 @@ impl Backend {
                 Some(_) => self.store().get(scope, &of(TIMELINES)).await?,
                 None => None,
             };
-            let commit = end(EndFacts {
+            let commit = end(&EndFacts {
                 cluster: &cluster,
                 operation: operation.as_ref(),
                 timeline: timeline.as_ref(),

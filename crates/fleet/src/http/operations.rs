@@ -152,6 +152,61 @@ pub(super) async fn result(
     Ok(ok(&project(api.fields, snapshot, false)))
 }
 
+/// What may be done with the provider: name, resource and description.
+const ALL: [(&str, &str, &str); 11] = [
+    (
+        "locations/operationresults/read",
+        "locations/operationresults",
+        "Read operation results",
+    ),
+    (
+        "locations/operationsstatus/read",
+        "locations/operationsstatus",
+        "Read operations status",
+    ),
+    ("operations/read", "operations", "Read operations"),
+    (
+        "openShiftClusters/read",
+        "openShiftClusters",
+        "Read OpenShift cluster",
+    ),
+    (
+        "openShiftClusters/write",
+        "openShiftClusters",
+        "Write OpenShift cluster",
+    ),
+    (
+        "openShiftClusters/delete",
+        "openShiftClusters",
+        "Delete OpenShift cluster",
+    ),
+    (
+        "openShiftClusters/listCredentials/action",
+        "openShiftClusters",
+        "List credentials of an OpenShift cluster",
+    ),
+    (
+        "openShiftClusters/listAdminCredentials/action",
+        "openShiftClusters",
+        "List admin kubeconfig of an OpenShift cluster",
+    ),
+    (
+        "openShiftClusters/detectors/read",
+        "openShiftClusters",
+        "Get detectors of an OpenShift cluster",
+    ),
+    (
+        "locations/listPlatformWorkloadIdentityRoleSets/read",
+        "listPlatformWorkloadIdentityRoleSets",
+        "Lists the role sets of platform workload identities",
+    ),
+    (
+        "locations/openshiftVersions/read",
+        "openShiftVersions",
+        "Lists all OpenShift versions available to install",
+    ),
+];
+
 /// The operations of the provider, for the directory of ARM.
 pub(super) async fn list(Path(params): Path<Params>) -> Answer {
     let namespace = param(&params, "namespace");
@@ -159,59 +214,6 @@ pub(super) async fn list(Path(params): Path<Params>) -> Answer {
         let message = format!("The resource namespace '{namespace}' is invalid.");
         return Err(CloudError::bad_request("InvalidResourceNamespace", "", message).into());
     }
-    const ALL: [(&str, &str, &str); 11] = [
-        (
-            "locations/operationresults/read",
-            "locations/operationresults",
-            "Read operation results",
-        ),
-        (
-            "locations/operationsstatus/read",
-            "locations/operationsstatus",
-            "Read operations status",
-        ),
-        ("operations/read", "operations", "Read operations"),
-        (
-            "openShiftClusters/read",
-            "openShiftClusters",
-            "Read OpenShift cluster",
-        ),
-        (
-            "openShiftClusters/write",
-            "openShiftClusters",
-            "Write OpenShift cluster",
-        ),
-        (
-            "openShiftClusters/delete",
-            "openShiftClusters",
-            "Delete OpenShift cluster",
-        ),
-        (
-            "openShiftClusters/listCredentials/action",
-            "openShiftClusters",
-            "List credentials of an OpenShift cluster",
-        ),
-        (
-            "openShiftClusters/listAdminCredentials/action",
-            "openShiftClusters",
-            "List admin kubeconfig of an OpenShift cluster",
-        ),
-        (
-            "openShiftClusters/detectors/read",
-            "openShiftClusters",
-            "Get detectors of an OpenShift cluster",
-        ),
-        (
-            "locations/listPlatformWorkloadIdentityRoleSets/read",
-            "listPlatformWorkloadIdentityRoleSets",
-            "Lists the role sets of platform workload identities",
-        ),
-        (
-            "locations/openshiftVersions/read",
-            "openShiftVersions",
-            "Lists all OpenShift versions available to install",
-        ),
-    ];
     let operations = ALL.map(|(name, resource, operation)| {
         json!({
             "name": format!("Microsoft.RedHatOpenShift/{name}"),

@@ -287,6 +287,7 @@ async fn lists_are_paged_with_sealed_tokens() {
     assert_eq!((status, code(&body)), (400, "InvalidParameter"));
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[tokio::test]
 async fn hostile_requests_get_a_defined_answer_and_leave_nothing() {
     let provider = provider().await;
@@ -407,6 +408,7 @@ async fn a_subscription_that_is_not_registered_creates_nothing() {
     assert_eq!((status, code(&body)), (400, "InvalidSubscriptionState"));
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[tokio::test]
 async fn versions_credentials_preflight_and_operations_are_served() {
     let provider = provider().await;

@@ -36,6 +36,7 @@ fn subnet(name: &str) -> String {
 }
 
 /// What is changed in a valid cluster, and the code and target of the first error.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn table() -> Vec<(&'static str, Value, &'static str, String)> {
     let worker = |field: &str| format!("properties.workerProfiles['worker'].{field}");
     let of = |text: &str| text.to_owned();

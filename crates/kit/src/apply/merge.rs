@@ -3,7 +3,7 @@
 use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Error, ResourceKind, Writer};
+use super::{Error, ResourceKind, Writer, writer::addresses};
 use crate::key::Key;
 
 impl Writer {
@@ -46,7 +46,7 @@ impl Writer {
             }
         };
         let written = self.perform(write, call).await?;
-        self.await_write(kind, &key, &written);
+        self.await_written(&addresses::<DynamicObject>(&kind.resource, &key), &written);
         Ok(written)
     }
 }

@@ -245,7 +245,7 @@ impl Writer {
         let write = self.write("apply", kind, key, None);
         let written = api.patch(key.name(), parameters, &patch);
         let written = self.perform(write, written).await?;
-        self.await_write(kind, key, &written);
+        self.await_written(&addresses::<DynamicObject>(&kind.resource, key), &written);
         Ok(written)
     }
 
@@ -271,7 +271,7 @@ impl Writer {
         let written = api.patch_status(key.name(), &parameters, &patch);
         let write = self.write("apply", kind, &key, Some("status"));
         let written = self.perform(write, written).await?;
-        self.await_write(kind, &key, &written);
+        self.await_written(&addresses::<DynamicObject>(&kind.resource, &key), &written);
         Ok(Some(written))
     }
 
@@ -315,11 +315,6 @@ impl Writer {
     }
 
     /// Holds the current reconcile's key back until the watches show the write.
-    pub(super) fn await_write(&self, kind: &ResourceKind, key: &Key, written: &DynamicObject) {
-        self.await_written(&addresses::<DynamicObject>(&kind.resource, key), written);
-    }
-
-    /// The same for an object of any type.
     pub(super) fn await_written<K: Resource + Serialize>(&self, addresses: &[String], written: &K) {
         let meta = written.meta();
         let place = Written {
@@ -335,12 +330,7 @@ impl Writer {
 
     /// Holds the current reconcile's key back until the watches show that the object is gone.
     pub(super) fn await_deleted(&self, addresses: &[String], key: &Key, uid: &str) {
-        record_delete(&Written {
-            cluster: &self.cluster,
-            addresses,
-            key,
-            uid,
-        });
+        record_delete(&Written::new(&self.cluster, addresses, key, uid));
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -52,6 +52,22 @@ pub(crate) struct Written<'a> {
     pub(crate) uid: &'a str,
 }
 
+impl<'a> Written<'a> {
+    pub(crate) fn new(
+        cluster: &'a str,
+        addresses: &'a [String],
+        key: &'a Key,
+        uid: &'a str,
+    ) -> Self {
+        Self {
+            cluster,
+            addresses,
+            key,
+            uid,
+        }
+    }
+}
+
 /// Records that the reconcile of this task, if any, has written `version` of an object. `object` returns
 /// it, and is called if a watch of a selection may show it.
 pub(crate) fn record_write(

@@ -63,11 +63,9 @@ impl Requirement {
     fn holds(&self, value: Option<String>) -> bool {
         match (&self.test, value) {
             (Test::In(values), Some(value)) => values.contains(&value),
-            (Test::In(_) | Test::Exists, None) => false,
             (Test::NotIn(values), Some(value)) => !values.contains(&value),
-            (Test::NotIn(_) | Test::Missing, None) => true,
-            (Test::Exists, Some(_)) => true,
-            (Test::Missing, Some(_)) => false,
+            (Test::Exists, Some(_)) | (Test::NotIn(_) | Test::Missing, None) => true,
+            (Test::Missing, Some(_)) | (Test::In(_) | Test::Exists, None) => false,
         }
     }
 

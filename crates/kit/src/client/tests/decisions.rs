@@ -3,7 +3,13 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
 
-use crate::client::{Attempt, AttemptResult, Decision, FinalReason, RetryPolicy, retry_after};
+use crate::client::{
+    Attempt, AttemptResult, Decision,
+    FinalReason::{
+        AttemptsExhausted, BodyGone, DeadlineTooClose, NotIdempotent, RetryAfterTooLong, Settled,
+    },
+    RetryPolicy, retry_after,
+};
 
 fn answered(status: u16, retry_after: Option<u64>) -> AttemptResult {
     AttemptResult::Answered {
@@ -27,7 +33,6 @@ fn each_reason_to_stop_has_its_name() {
     let policy = RetryPolicy::default();
     let of = |attempt: Attempt| policy.decide(&attempt, 0.5);
     let unavailable = attempt(answered(503, None));
-    use FinalReason::*;
     for (attempt, reason) in [
         (attempt(answered(200, None)), Settled),
         (attempt(answered(404, None)), Settled),

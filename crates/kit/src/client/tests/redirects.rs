@@ -23,6 +23,7 @@ async fn credentials_follow_within_an_origin_and_never_to_another() {
     let response = request.send().await.unwrap();
     assert_eq!(response.uri(), "https://example.com/back");
     let seen = host.seen();
+    assert_eq!(seen[2].url, "https://cdn.example.net/blob?signature=1");
     let credentials: Vec<_> = seen
         .iter()
         .map(|seen| {

@@ -14,7 +14,7 @@ use crate::{
     image_stream::api::ImageStream,
     payload::Phase,
     replay::replay,
-    stream::StreamState,
+    stream::{StreamState, options::Program},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -46,8 +46,8 @@ async fn a_release_is_cut_assembled_verified_accepted_and_published() {
     );
     let job: Job = cluster.get_in("ci-release", TAG).await.unwrap();
     let pod = job.spec.unwrap().template.spec.unwrap();
-    let command = pod.containers[0].command.clone().unwrap();
-    assert_eq!(command[..3], ["neap", "release", "new"]);
+    let command = pod.containers[0].args.clone().unwrap();
+    assert_eq!(command[..2], ["release", "assemble"]);
     assert!(
         command.contains(&format!("--to-image=reg.example/ocp/release:{TAG}")),
         "{command:?}"
@@ -313,7 +313,8 @@ async fn old_releases_are_removed_and_what_belonged_to_them_is_collected() {
 
 #[tokio::test(start_paused = true)]
 async fn tags_of_a_stable_stream_become_releases() {
-    let cluster = TestCluster::open(&periodics(&["e2e-aws", "upgrade-aws"])).await;
+    let cluster =
+        TestCluster::with_tools(&periodics(&["e2e-aws", "upgrade-aws"]), Program::Oc).await;
     let config = json!({
         "name": "4-stable", "as": "Stable",
         "verify": {"aws": {"prowJob": {"name": "e2e-aws"}}},
@@ -353,8 +354,8 @@ async fn tags_of_a_stable_stream_become_releases() {
     let job: Job = cluster.get_in("ci-release", "4.11.22").await.unwrap();
     let pod = job.spec.unwrap().template.spec.unwrap();
     assert_eq!(
-        pod.containers[0].command.as_ref().unwrap()[..3],
-        ["neap", "release", "mirror"]
+        pod.containers[0].command.as_ref().unwrap()[4..7],
+        ["adm", "release", "mirror"]
     );
     cluster.end_job("4.11.22", true).await;
     cluster.pass(SECOND * 5).await;

@@ -46,6 +46,9 @@ pub(super) enum JobProblem {
     /// There is no image to run.
     #[error("the mirror has no image for the tag cli, which runs the Job; set overrideCLIImage")]
     NoImage,
+    /// Our own tools do not fill mirrors.
+    #[error("a Stable release is taken over by oc only: start the controller with --oc")]
+    StableNeedsOc,
     /// The configuration of references is missing.
     #[error("referenceRelease.pushRepository is not set")]
     NoPushRepository,
@@ -53,7 +56,7 @@ pub(super) enum JobProblem {
 
 /// What a Job runs.
 struct Work {
-    /// Arguments of `neap release`.
+    /// Arguments of `neap`.
     neap: Vec<String>,
     /// The script for `oc`, and its arguments.
     oc: (&'static str, Vec<String>),
@@ -95,7 +98,7 @@ pub(super) fn creation_job(
             names::reference_tag(tag)
         );
         arguments.push(format!("--to-image={to}"));
-        arguments.extend(modes(config, keep));
+        let own = [arguments, own_modes(config, keep)].concat();
         let positional = [
             mirror_name,
             facts.namespace().to_owned(),
@@ -110,16 +113,17 @@ pub(super) fn creation_job(
             &reference.secret_name
         };
         Work {
-            neap: neap(&["new"], arguments),
+            neap: neap(&["assemble"], own),
             oc: (OC_REFERENCE, positional.into()),
             secret: secret.clone(),
         }
     } else {
         let repository = target_repository(facts)?;
         arguments.push(format!("--to-image={repository}:{tag}"));
+        let own = [arguments.clone(), own_modes(config, keep)].concat();
         arguments.extend(modes(config, keep));
         Work {
-            neap: neap(&["new"], arguments.clone()),
+            neap: neap(&["assemble"], own),
             oc: (OC, oc(&["adm", "release", "new"], arguments)),
             secret: config.pull_secret_name.clone(),
         }
@@ -136,6 +140,9 @@ pub(super) fn stable_job(
     mirror: &ImageStream,
     rewrite: bool,
 ) -> Result<Job, JobProblem> {
+    if facts.options.tools.program == Program::Neap {
+        return Err(JobProblem::StableNeedsOc);
+    }
     let tag = release.name();
     let mirror_name = mirror.metadata.name.clone().unwrap_or_default();
     let keep = keeps_lists(facts, config);
@@ -159,16 +166,17 @@ pub(super) fn stable_job(
             arguments.push(format!("--from-release={image}"));
         }
         arguments.push(format!("--to-image={repository}:{tag}"));
-        arguments.extend(modes(config, keep));
         arguments.push("--metadata={}".to_owned());
+        let own = [arguments.clone(), own_modes(config, keep)].concat();
+        arguments.extend(modes(config, keep));
         Work {
-            neap: neap(&["new"], arguments.clone()),
+            neap: neap(&["assemble"], own),
             oc: (OC, oc(&["adm", "release", "new"], arguments)),
             secret: config.pull_secret_name.clone(),
         }
     } else {
         Work {
-            neap: neap(&["mirror"], mirroring.clone()),
+            neap: Vec::new(),
             oc: (OC, oc(&["adm", "release", "mirror"], mirroring.clone())),
             secret: config.pull_secret_name.clone(),
         }
@@ -176,7 +184,7 @@ pub(super) fn stable_job(
     let mut job = job(facts, config, tag, tag, Some(mirror), &work)?;
     if rewrite {
         let first = Work {
-            neap: neap(&["mirror"], mirroring.clone()),
+            neap: Vec::new(),
             oc: (OC, oc(&["adm", "release", "mirror"], mirroring)),
             secret: work.secret,
         };
@@ -203,9 +211,10 @@ pub(super) fn alternate_mirror_job(
 ) -> Result<Job, JobProblem> {
     let to = format!("{}:{tag}", config.alternate_image_repository);
     let keep = format!("--keep-manifest-list={}", keeps_lists(facts, config));
+    let own = own_copy(pull_spec, &config.alternate_image_repository, &to);
     let arguments = vec![keep, pull_spec.to_owned(), to];
     let work = Work {
-        neap: neap(&["copy"], arguments.clone()),
+        neap: neap(&["mirror"], own),
         oc: (OC, oc(&["image", "mirror"], arguments)),
         secret: config.alternate_image_repository_secret_name.clone(),
     };
@@ -234,13 +243,12 @@ pub(super) fn removal_job(
     if push.is_empty() {
         return Err(JobProblem::NoPushRepository);
     }
-    let arguments = vec![
-        "--keep-manifest-list=true".to_owned(),
-        format!("{push}:{}", names::reference_tag(tag)),
-        format!("{push}:{}", names::reference_removal_tag(tag)),
-    ];
+    let from = format!("{push}:{}", names::reference_tag(tag));
+    let to = format!("{push}:{}", names::reference_removal_tag(tag));
+    let own = own_copy(&from, push, &to);
+    let arguments = vec!["--keep-manifest-list=true".to_owned(), from, to];
     let work = Work {
-        neap: neap(&["copy"], arguments.clone()),
+        neap: neap(&["mirror"], own),
         oc: (OC, oc(&["image", "mirror"], arguments)),
         secret: reference.secret_name.clone(),
     };
@@ -254,11 +262,27 @@ fn modes(config: &ReleaseConfig, keep: bool) -> [String; 2] {
     ]
 }
 
+/// The same for our own tools, whose flags have no empty values.
+fn own_modes(config: &ReleaseConfig, keep: bool) -> Vec<String> {
+    let mode = Some(config.reference_mode.as_str()).filter(|mode| !mode.is_empty());
+    let mode = mode.map(|mode| format!("--reference-mode={mode}"));
+    mode.into_iter()
+        .chain(keep.then(|| "--keep-manifest-list".to_owned()))
+        .collect()
+}
+
+/// The arguments with which our own tools copy a release; its images are copied with it.
+fn own_copy(from: &str, repository: &str, to: &str) -> Vec<String> {
+    vec![
+        from.to_owned(),
+        format!("--to={repository}"),
+        format!("--to-release-image={to}"),
+        "--print-mirror-instructions=none".to_owned(),
+    ]
+}
+
 fn neap(command: &[&str], arguments: Vec<String>) -> Vec<String> {
-    let command = ["neap", "release"]
-        .iter()
-        .chain(command)
-        .map(|it| (*it).to_owned());
+    let command = ["release"].iter().chain(command).map(|it| (*it).to_owned());
     command.chain(arguments).collect()
 }
 
@@ -312,7 +336,8 @@ fn container(facts: &Facts, name: &str, image: &str, work: &Work) -> Value {
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
     if facts.options.tools.program == Program::Neap {
-        container["command"] = json!(work.neap);
+        // The program is the entrypoint of its image.
+        container["args"] = json!(work.neap);
         if !work.secret.is_empty() {
             let directory = json!({"name": "DOCKER_CONFIG", "value": "/tmp/pull-secret"});
             if let Some(variables) = container["env"].as_array_mut() {

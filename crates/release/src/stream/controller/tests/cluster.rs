@@ -33,7 +33,7 @@ use crate::{
     stream::{
         StreamState,
         controller::{Services, components},
-        options::StreamOptions,
+        options::{Program, StreamOptions},
         prow_config::{ProwConfig, SharedProwConfig},
         release_reader::{CachedReader, ReleaseInfo, ReleaseReader},
     },
@@ -93,6 +93,10 @@ impl ReleaseReader for Images {
 
 impl TestCluster {
     pub(super) async fn open(prow: &str) -> Self {
+        Self::with_tools(prow, Program::Neap).await
+    }
+
+    pub(super) async fn with_tools(prow: &str, program: Program) -> Self {
         let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
             .await
             .unwrap();
@@ -124,6 +128,7 @@ impl TestCluster {
         };
         let mut options = StreamOptions::new("ocp", "ci-release", "ci");
         options.registry = Some("reg.example".to_owned());
+        options.tools.program = program;
         let run_keys = RunKeys::new(context.writer("release-keys"), "ocp", || Some([7; 32]));
         let services = Services {
             options: Arc::new(options),

@@ -1,0 +1,232 @@
+//! `neap release`: commands about streams and releases, and the controllers as processes.
+
+mod change;
+pub(super) mod controllers;
+mod list;
+mod releases;
+mod show;
+mod validate;
+
+use std::{io::Write, path::PathBuf};
+
+use clap::{ArgGroup, Args, Subcommand};
+
+use self::controllers::{ControllerOptions, PayloadsOptions};
+use super::tools::ToolCommand;
+use crate::{
+    areas::AreaCommand,
+    cli::{Output, Scope},
+    exit::Failure,
+    inspect::block_on,
+    symbols::Symbols,
+};
+
+const ACCEPT_EXAMPLES: &str = "\
+Examples:
+  neap release accept 4.21.0-0.nightly-2026-01-02-030405 --reason 'the failure is JIRA-123'
+  neap release accept 4.21.0-0.nightly-2026-01-02-030405 --clear    let the jobs decide again
+
+An override stands above the results of jobs. It does not stand above the image: a release whose
+image could not be created cannot be accepted.";
+
+const RETRY_EXAMPLES: &str = "\
+Examples:
+  neap release retry 4.21.0-0.nightly-2026-01-02-030405             cut a new release of the same images
+  neap release retry 4.21.0-0.nightly-2026-01-02-030405 --job aws   run one verification job once more";
+
+const VALIDATE_HELP: &str = "\
+Checks every *.json file below DIR: unknown fields, values that are not valid, periodic jobs that are
+used twice. Each problem is printed with the file and the path of the field. Nothing is read from a
+cluster and nothing is written.";
+
+const APPLY_HELP: &str = "\
+The file NAME.json is the configuration of the stream whose source is the ImageStream NAME. Nothing is
+written if a file is not valid. A configuration that is too large for an annotation is written into the
+ConfigMap NAME-release-config, which the annotation release.openshift.io/config-ref names.";
+
+/// Manage streams of releases, or run their controllers
+#[derive(Debug, Args)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    command: ReleaseCommand,
+}
+
+impl AreaCommand for Command {
+    fn run(self, symbols: Symbols, out: &mut dyn Write) -> Result<(), Failure> {
+        match self.command {
+            ReleaseCommand::Streams(options) => block_on(list::streams(&options, out)),
+            ReleaseCommand::List(options) => block_on(list::releases(&options, out)),
+            ReleaseCommand::Show(options) => block_on(show::show(&options, out)),
+            ReleaseCommand::Jobs(options) => block_on(show::jobs(&options, out)),
+            ReleaseCommand::Replay(options) => block_on(show::replay(&options, symbols, out)),
+            ReleaseCommand::Accept(options) => {
+                block_on(change::decide(&options, "Accepted", symbols, out))
+            }
+            ReleaseCommand::Reject(options) => {
+                block_on(change::decide(&options, "Rejected", symbols, out))
+            }
+            ReleaseCommand::Retry(options) => block_on(change::retry(&options, symbols, out)),
+            ReleaseCommand::Pause(options) => block_on(change::pause(&options, symbols, out)),
+            ReleaseCommand::Validate(options) => validate::validate(&options, symbols, out),
+            ReleaseCommand::Apply(options) => block_on(validate::apply(&options, symbols, out)),
+            ReleaseCommand::Controller(options) => controllers::controller(&options),
+            ReleaseCommand::Payloads(options) => controllers::payloads(&options),
+            ReleaseCommand::Tools(command) => command.run(out),
+        }
+    }
+
+    fn role(&self) -> Option<&'static str> {
+        match &self.command {
+            ReleaseCommand::Controller(_) => Some("neap-release-controller"),
+            ReleaseCommand::Payloads(_) => Some("neap-release-payloads"),
+            ReleaseCommand::Tools(command) => command.role(),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum ReleaseCommand {
+    /// List the streams: what each does, or why it does nothing
+    Streams(ListOptions),
+
+    /// List the releases, of one stream or of all
+    List(ListOptions),
+
+    /// Show one release: its verdict, the reason and its life so far
+    Show(NameOptions),
+
+    /// Show the verification jobs of a release, with every attempt
+    Jobs(NameOptions),
+
+    /// Compute the verdict about a release again from the recorded facts
+    Replay(NameOptions),
+
+    /// Accept a release, whatever its jobs say
+    #[command(after_help = ACCEPT_EXAMPLES)]
+    Accept(DecideOptions),
+
+    /// Reject a release, whatever its jobs say
+    #[command(after_help = ACCEPT_EXAMPLES)]
+    Reject(DecideOptions),
+
+    /// Try a release or one of its jobs again
+    #[command(after_help = RETRY_EXAMPLES)]
+    Retry(RetryOptions),
+
+    /// Keep a stream from new releases, or let it go on
+    Pause(PauseOptions),
+
+    /// Check the configurations of streams below a directory
+    #[command(after_help = VALIDATE_HELP)]
+    Validate(ValidateOptions),
+
+    /// Put the configurations of a directory onto their ImageStreams
+    #[command(after_help = APPLY_HELP)]
+    Apply(ApplyOptions),
+
+    /// Run the release controller: streams, Jobs, verification, publication, garbage collection
+    Controller(ControllerOptions),
+
+    /// Run the payload controller, which gives the verdicts
+    Payloads(PayloadsOptions),
+
+    #[command(flatten)]
+    Tools(ToolCommand),
+}
+
+#[derive(Debug, Args)]
+struct ListOptions {
+    /// Name of a stream
+    stream: Option<String>,
+
+    #[command(flatten)]
+    scope: Scope,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+struct NameOptions {
+    /// Name of the release
+    name: String,
+
+    #[command(flatten)]
+    scope: Scope,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["reason", "clear"]).required(true)))]
+struct DecideOptions {
+    /// Name of the release
+    name: String,
+
+    /// Why; shown with the release, in Events and in the audit
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// Remove the override, so that the jobs decide again
+    #[arg(long)]
+    clear: bool,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+#[derive(Debug, Args)]
+struct RetryOptions {
+    /// Name of the release
+    name: String,
+
+    /// Run this verification job once more
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["reason", "resume"]).required(true)))]
+struct PauseOptions {
+    /// Name of the stream
+    stream: String,
+
+    /// Why; shown with the stream
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// Let the stream go on
+    #[arg(long)]
+    resume: bool,
+
+    #[command(flatten)]
+    scope: Scope,
+}
+
+#[derive(Debug, Args)]
+struct ValidateOptions {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// The file with the global qualifiers
+    #[arg(long, value_name = "FILE")]
+    qualifiers: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct ApplyOptions {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    scope: Scope,
+}

@@ -1,0 +1,206 @@
+//! `neap release accept`, `reject`, `retry` and `pause`.
+
+use std::{collections::BTreeMap, io::Write};
+
+use kube::api::ObjectMeta;
+use neap_kit::{
+    apply::{Object, ResourceKind},
+    event::{EventDraft, EventRecorder},
+    key::Key,
+};
+use neap_release::{
+    api::{ReleasePayload, annotations},
+    image_stream::api::ImageStream,
+    payload::{Phase, facts::extra_attempts},
+};
+use serde_json::{Value, json};
+
+use super::{
+    DecideOptions, PauseOptions, RetryOptions,
+    releases::{Releases, write_failed},
+};
+use crate::{
+    exit::{Exit, Failure},
+    inspect::print,
+    symbols::Symbols,
+};
+
+/// The source of Events of this command.
+const EVENT_SOURCE: &str = "neap-cli";
+
+pub(super) async fn decide(
+    options: &DecideOptions,
+    decision: &str,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let releases = Releases::of(&options.scope).await?;
+    let payload = releases.payload(&options.name).await?;
+    let reason = options.reason.as_deref().unwrap_or_default().trim();
+    if !options.clear && reason.is_empty() {
+        return Err(needs_reason());
+    }
+    if decision == "Accepted" && !options.clear && Phase::of_payload(&payload) == Phase::Failed {
+        let why = "its image could not be created, so there is nothing to accept";
+        return Err(Failure::new(
+            "NT-RELEASE-0002",
+            Exit::Refused,
+            "the release cannot be accepted",
+            why,
+        )
+        .remedy(format!("cut it again: neap release retry {}", options.name)));
+    }
+    let (decision, text) = if options.clear {
+        ("", "is decided by its jobs again".to_owned())
+    } else {
+        (
+            decision,
+            format!("is {} by override: {reason}", decision.to_lowercase()),
+        )
+    };
+    let user = std::env::var("USER").ok().filter(|_| !options.clear);
+    let change = json!({
+        "metadata": {"annotations": {annotations::OVERRIDE_BY: user}},
+        "spec": {"payloadOverride": {"override": decision, "reason": reason}},
+    });
+    write(&releases, &payload, change).await?;
+    record(
+        &releases,
+        &payload,
+        "PayloadOverride",
+        &format!("{} {text}", options.name),
+    )
+    .await;
+    print::text(out, &format!("{} {} {text}", symbols.done, options.name))
+}
+
+fn needs_reason() -> Failure {
+    let why = "an override is shown to everybody who asks about the release, and says why";
+    Failure::new("NT-RELEASE-0004", Exit::Usage, "a reason is missing", why)
+        .remedy("add --reason TEXT")
+}
+
+pub(super) async fn retry(
+    options: &RetryOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let releases = Releases::of(&options.scope).await?;
+    let payload = releases.payload(&options.name).await?;
+    let Some(job) = &options.job else {
+        return cut_again(options, &releases, &payload, symbols, out).await;
+    };
+    let status = payload.status.iter();
+    let known = status
+        .flat_map(|status| {
+            status
+                .blocking_job_results
+                .iter()
+                .chain(&status.informing_job_results)
+        })
+        .any(|known| known.name == *job);
+    if !known {
+        let why = format!("{} is not verified by a job {job}", options.name);
+        return Err(
+            Failure::new("NT-RELEASE-0002", Exit::NotFound, "job not found", &why)
+                .remedy(format!("list its jobs: neap release jobs {}", options.name)),
+        );
+    }
+    let mut attempts: BTreeMap<String, i32> = extra_attempts(&payload);
+    *attempts.entry(job.clone()).or_default() += 1;
+    let text = serde_json::to_string(&attempts).unwrap_or_default();
+    let change = json!({"metadata": {"annotations": {annotations::EXTRA_ATTEMPTS: text}}});
+    write(&releases, &payload, change).await?;
+    let text = format!("job {job} of {} may run once more", options.name);
+    record(&releases, &payload, "PayloadRetry", &text).await;
+    print::text(out, &format!("{} {text}", symbols.done))
+}
+
+/// The same images make a new release.
+async fn cut_again(
+    options: &RetryOptions,
+    releases: &Releases,
+    payload: &ReleasePayload,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let stream = releases
+        .stream(&payload.spec.payload_coordinates.stream_name)
+        .await?;
+    let change = json!({"metadata": {"annotations": {annotations::RETRY: options.name}}});
+    write(releases, &stream.source, change).await?;
+    let text = format!(
+        "{} may cut a new release of the images of {}",
+        stream.name, options.name
+    );
+    record(releases, payload, "PayloadRetry", &text).await;
+    print::text(out, &format!("{} {text}", symbols.done))
+}
+
+pub(super) async fn pause(
+    options: &PauseOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let releases = Releases::of(&options.scope).await?;
+    let stream = releases.stream(&options.stream).await?;
+    let reason = options.reason.as_deref().map(str::trim);
+    if !options.resume && reason.is_none_or(str::is_empty) {
+        return Err(needs_reason());
+    }
+    let value = if options.resume {
+        Value::Null
+    } else {
+        json!(reason)
+    };
+    let change = json!({"metadata": {"annotations": {annotations::PAUSED: value}}});
+    write(&releases, &stream.source, change).await?;
+    let text = match reason.filter(|_| !options.resume) {
+        Some(reason) => format!("{} is paused: {reason}", stream.name),
+        None => format!("{} goes on", stream.name),
+    };
+    print::text(out, &format!("{} {text}", symbols.done))
+}
+
+/// Changes an object, whatever else has changed since it was read.
+async fn write<K>(releases: &Releases, object: &K, change: Value) -> Result<(), Failure>
+where
+    K: Object + kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let meta = object.meta();
+    let metadata = ObjectMeta {
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        uid: meta.uid.clone(),
+        ..ObjectMeta::default()
+    };
+    let kind = ResourceKind::of::<K>();
+    let written = releases
+        .writer()
+        .merge(&kind, &metadata, None, change)
+        .await;
+    written
+        .map(drop)
+        .map_err(|error| write_failed(&Key::of(object), &error))
+}
+
+async fn record(releases: &Releases, payload: &ReleasePayload, reason: &'static str, text: &str) {
+    let recorder = EventRecorder::new(releases.writer(), EVENT_SOURCE, releases.clock);
+    recorder
+        .record(payload, &EventDraft::normal(reason, text))
+        .await;
+}
+
+/// Sets annotations of an ImageStream.
+pub(super) async fn annotate(
+    releases: &Releases,
+    stream: &ImageStream,
+    annotations: Value,
+) -> Result<(), Failure> {
+    write(
+        releases,
+        stream,
+        json!({"metadata": {"annotations": annotations}}),
+    )
+    .await
+}

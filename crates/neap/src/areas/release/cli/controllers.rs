@@ -1,0 +1,240 @@
+//! `neap release controller` and `neap release payloads`: the processes in a cluster.
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::Args;
+use neap_kit::{assembly::Assembly, context::Context, manager::Component};
+use neap_release::{
+    oci::{
+        client::{Options as RegistryOptions, RegistryClient},
+        credentials::Credentials,
+    },
+    payload::{
+        controller::{PayloadOptions, SharedQualifiers, component},
+        facts::Timeouts,
+        run_keys::{RunKeys, system_entropy},
+    },
+    stream::{
+        config_files::{self, ConfigFiles},
+        controller::{Services, components},
+        options::{Architecture, Program, StreamOptions},
+        prow_config::SharedProwConfig,
+        registry_reader::RegistryReader,
+        release_reader::CachedReader,
+    },
+};
+use parking_lot::RwLock;
+
+use crate::{
+    areas::role::{self, RoleArgs},
+    exit::{Exit, Failure},
+};
+
+/// The name of the writer that creates the Secret of run tokens.
+const KEY_WRITER: &str = "neap-release-keys";
+
+#[derive(Debug, Args)]
+pub(super) struct ControllerOptions {
+    #[command(flatten)]
+    role: RoleArgs,
+
+    /// Namespace of sources, targets and mirrors; may be repeated. The first has the controller's Secrets
+    #[arg(long, value_name = "NAMESPACE", required = true, value_delimiter = ',')]
+    release_namespace: Vec<String>,
+
+    /// Further namespace that releases may be published to; may be repeated
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    publish_namespace: Vec<String>,
+
+    /// Namespace of the Jobs that assemble releases
+    #[arg(long, value_name = "NAMESPACE")]
+    job_namespace: String,
+
+    /// Namespace of ProwJobs; by default that of the Jobs
+    #[arg(long, value_name = "NAMESPACE")]
+    prow_namespace: Option<String>,
+
+    /// File or folder with the job configuration of Prow; may be repeated. It is read again when it changes
+    #[arg(long, visible_alias = "prow-config", value_name = "PATH")]
+    job_config: Vec<PathBuf>,
+
+    /// Architecture of the releases: amd64, arm64, ppc64le, s390x or multi
+    #[arg(long, value_name = "ARCH", default_value = "amd64")]
+    release_architecture: Architecture,
+
+    /// Suffix of the ImageStreams whose jobs also inform about Stable releases
+    #[arg(long, value_name = "SUFFIX", default_value = "")]
+    art_suffix: String,
+
+    /// Build clusters that are as good as each other, separated by commas; may be repeated
+    #[arg(long, value_name = "NAMES")]
+    cluster_group: Vec<String>,
+
+    /// Keep manifest lists
+    #[arg(long)]
+    manifest_list_mode: bool,
+
+    /// Mark expired release tags and do not remove them
+    #[arg(long)]
+    soft_delete_release_tags: bool,
+
+    /// Handle only this source ImageStream; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only_source: Vec<String>,
+
+    /// Log what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Registry of ImageStreams whose status names no public repository
+    #[arg(long, value_name = "HOST")]
+    registry: Option<String>,
+
+    /// Image of the Jobs
+    #[arg(long, value_name = "IMAGE", default_value = "neaptide/neap")]
+    tools_image: String,
+
+    /// Use the image of the tag `cli` of each release, with oc, for its Jobs
+    #[arg(long)]
+    oc: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PayloadsOptions {
+    #[command(flatten)]
+    role: RoleArgs,
+
+    /// Namespace with the Secret of run tokens: the first release namespace of the release controller
+    #[arg(long, value_name = "NAMESPACE")]
+    release_namespace: String,
+
+    /// File with the global qualifiers. It is read again when it changes
+    #[arg(long, value_name = "FILE")]
+    release_qualifiers_config_path: Option<PathBuf>,
+}
+
+pub(super) fn controller(options: &ControllerOptions) -> Result<(), Failure> {
+    role::run("neap-release-controller", &options.role, |assembly, _| {
+        let context = context(assembly);
+        let files = ConfigFiles {
+            jobs: options.job_config.clone(),
+            qualifiers: None,
+        };
+        let prow = files
+            .prow()
+            .map_err(|error| not_set_up(&error.to_string()))?;
+        let prow = SharedProwConfig::new(prow);
+        let stream_options = options.stream_options();
+        let mut all = streams(&context, stream_options, prow.clone())?;
+        all.push(config_files::component(
+            context.clock,
+            files,
+            prow,
+            SharedQualifiers::default(),
+        ));
+        Ok(all)
+    })
+}
+
+impl ControllerOptions {
+    fn stream_options(&self) -> StreamOptions {
+        let prow = self.prow_namespace.as_ref().unwrap_or(&self.job_namespace);
+        let first = self
+            .release_namespace
+            .first()
+            .map(String::as_str)
+            .unwrap_or_default();
+        let mut options = StreamOptions::new(first, &self.job_namespace, prow);
+        options
+            .release_namespaces
+            .clone_from(&self.release_namespace);
+        options
+            .publish_namespaces
+            .clone_from(&self.publish_namespace);
+        options.architecture = self.release_architecture;
+        options.art_suffix.clone_from(&self.art_suffix);
+        let groups = self.cluster_group.iter();
+        options.cluster_groups = groups
+            .map(|group| group.split(',').map(str::to_owned).collect())
+            .collect();
+        options.manifest_list_mode = self.manifest_list_mode;
+        options.soft_delete = self.soft_delete_release_tags;
+        options.only_sources.clone_from(&self.only_source);
+        options.dry_run = self.dry_run;
+        options.registry.clone_from(&self.registry);
+        options.tools.image = (!self.oc).then(|| self.tools_image.clone());
+        options.tools.program = if self.oc { Program::Oc } else { Program::Neap };
+        options
+    }
+}
+
+pub(super) fn payloads(options: &PayloadsOptions) -> Result<(), Failure> {
+    role::run("neap-release-payloads", &options.role, |assembly, _| {
+        let context = context(assembly);
+        let files = ConfigFiles {
+            jobs: Vec::new(),
+            qualifiers: options.release_qualifiers_config_path.clone(),
+        };
+        let qualifiers = files
+            .qualifiers()
+            .map_err(|error| not_set_up(&error.to_string()))?;
+        let qualifiers: SharedQualifiers = Arc::new(RwLock::new(Arc::new(qualifiers)));
+        let verdicts = verdicts(&context, &options.release_namespace, qualifiers.clone())?;
+        let prow = SharedProwConfig::default();
+        Ok(vec![
+            verdicts,
+            config_files::component(context.clock, files, prow, qualifiers),
+        ])
+    })
+}
+
+fn context(assembly: &Assembly) -> Context {
+    assembly.context().clone()
+}
+
+/// The release controller and its garbage collection.
+pub(in crate::areas::release) fn streams(
+    context: &Context,
+    options: StreamOptions,
+    prow: SharedProwConfig,
+) -> Result<Vec<Component>, Failure> {
+    let http = neap_kit::client::Client::builder("release-images", context.clock).build();
+    let http = http.map_err(|error| not_set_up(&error.to_string()))?;
+    let client = RegistryClient::new(http, Credentials::none(), RegistryOptions::default());
+    let first = options
+        .release_namespaces
+        .first()
+        .cloned()
+        .unwrap_or_default();
+    let services = Services {
+        options: Arc::new(options),
+        prow,
+        run_keys: RunKeys::new(context.writer(KEY_WRITER), &first, system_entropy),
+        reader: CachedReader::new(Arc::new(RegistryReader::new(client))),
+    };
+    components(context, services).map_err(|error| not_set_up(&error.to_string()))
+}
+
+/// The payload controller.
+pub(in crate::areas::release) fn verdicts(
+    context: &Context,
+    release_namespace: &str,
+    qualifiers: SharedQualifiers,
+) -> Result<Component, Failure> {
+    let options = PayloadOptions {
+        timeouts: Timeouts::default(),
+        run_keys: RunKeys::new(
+            context.writer(KEY_WRITER),
+            release_namespace,
+            system_entropy,
+        ),
+        qualifiers,
+    };
+    component(context, options).map_err(|error| not_set_up(&error.to_string()))
+}
+
+pub(in crate::areas::release) fn not_set_up(why: &str) -> Failure {
+    let what = "the release controllers cannot be set up";
+    Failure::new("NT-RELEASE-0005", Exit::Refused, what, why)
+        .remedy("correct what is named; nothing was started")
+}

@@ -1,0 +1,172 @@
+//! The cluster and namespace of a command, and how releases and streams are read there.
+
+use neap_kit::{
+    apply::{Error, Writer},
+    clock::Clock,
+    key::Key,
+    lease::Leadership,
+    why::chain,
+};
+use neap_release::{
+    api::{ReleasePayload, annotations},
+    area::{IMAGE_STREAM, RELEASE_PAYLOAD},
+    config::{CONFIG_MAP_LIMIT, parse},
+    image_stream::api::ImageStream,
+};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    cli::Scope,
+    exit::{Exit, Failure},
+    inspect::{
+        cluster::Cluster,
+        read::{self, ResourceType},
+    },
+};
+
+/// A cluster, and the namespace of a command; all namespaces if there is none.
+pub(super) struct Releases {
+    pub(super) cluster: Cluster,
+    pub(super) namespace: Option<String>,
+    pub(super) clock: Clock,
+}
+
+/// A stream: its source and its name.
+pub(super) struct Stream {
+    pub(super) name: String,
+    pub(super) source: ImageStream,
+}
+
+impl Releases {
+    pub(super) async fn of(scope: &Scope) -> Result<Self, Failure> {
+        let cluster = Cluster::connect(&scope.cluster, None).await?;
+        let named = scope
+            .namespace
+            .clone()
+            .unwrap_or_else(|| cluster.namespace.clone());
+        Ok(Self {
+            cluster,
+            namespace: (!scope.all_namespaces).then_some(named),
+            clock: Clock::system(),
+        })
+    }
+
+    async fn all<K: DeserializeOwned>(&self, kind: ResourceType) -> Result<Vec<K>, Failure> {
+        let client = &self.cluster.client;
+        let found = read::list_served(client, kind, self.namespace.as_deref(), None).await;
+        let found = found.map_err(|error| self.cluster.failed(kind.plural, &error))?;
+        let found = found.ok_or_else(|| self.unserved())?;
+        let read = found.into_iter().map(|one| {
+            serde_json::from_value(one).map_err(|error| unreadable(kind.name, &error.to_string()))
+        });
+        read.collect()
+    }
+
+    /// All releases, the newest first.
+    pub(super) async fn payloads(&self) -> Result<Vec<ReleasePayload>, Failure> {
+        let mut all: Vec<ReleasePayload> = self.all(RELEASE_PAYLOAD).await?;
+        all.sort_by_key(|one| {
+            std::cmp::Reverse(one.metadata.creation_timestamp.clone().map(|time| time.0))
+        });
+        Ok(all)
+    }
+
+    /// The release of this name.
+    pub(super) async fn payload(&self, name: &str) -> Result<ReleasePayload, Failure> {
+        let all = self.payloads().await?;
+        let mut found = all
+            .into_iter()
+            .filter(|one| one.metadata.name.as_deref() == Some(name));
+        let first = found.next().ok_or_else(|| self.missing("release", name))?;
+        if found.next().is_some() {
+            let why = "several namespaces have a release of this name";
+            let failure = Failure::new("NT-RELEASE-0002", Exit::Usage, "ambiguous release", why);
+            return Err(failure.remedy("name the namespace with -n"));
+        }
+        Ok(first)
+    }
+
+    /// All streams, by name.
+    pub(super) async fn streams(&self) -> Result<Vec<Stream>, Failure> {
+        let all: Vec<ImageStream> = self.all(IMAGE_STREAM).await?;
+        let mut streams: Vec<_> = all.into_iter().filter_map(stream).collect();
+        streams.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(streams)
+    }
+
+    /// The stream of this name, or with the source of this name.
+    pub(super) async fn stream(&self, name: &str) -> Result<Stream, Failure> {
+        let streams = self.streams().await?;
+        let found = streams.into_iter().find(|stream| {
+            stream.name == name || stream.source.metadata.name.as_deref() == Some(name)
+        });
+        found.ok_or_else(|| self.missing("stream", name))
+    }
+
+    /// A writer without leader election.
+    pub(super) fn writer(&self) -> Writer {
+        let leadership = Leadership::without_election(self.clock);
+        Writer::new(
+            self.cluster.client.clone(),
+            "neap-cli",
+            leadership,
+            self.clock,
+        )
+    }
+
+    fn missing(&self, what: &str, name: &str) -> Failure {
+        let place = self.namespace.as_deref();
+        let place = place.map_or("any namespace".to_owned(), |it| format!("namespace {it}"));
+        let why = format!("there is no {what} {name} in {place}");
+        Failure::new(
+            "NT-RELEASE-0002",
+            Exit::NotFound,
+            &format!("{what} not found"),
+            &why,
+        )
+        .remedy("list what there is: neap release streams -A, neap release list -A")
+    }
+
+    fn unserved(&self) -> Failure {
+        let why = format!(
+            "{} does not have the kinds of releases",
+            self.cluster.address
+        );
+        Failure::new(
+            "NT-RELEASE-0003",
+            Exit::NotFound,
+            "there are no releases",
+            &why,
+        )
+        .remedy("install deploy/release, or try it in neap up")
+    }
+}
+
+/// The stream whose source this is, also if its configuration cannot be read.
+fn stream(source: ImageStream) -> Option<Stream> {
+    let all = source.metadata.annotations.as_ref()?;
+    let text = all.get(annotations::CONFIG);
+    if text.is_none() && !all.contains_key(annotations::CONFIG_REF) {
+        return None;
+    }
+    let config = text.and_then(|text| parse(text, CONFIG_MAP_LIMIT).ok());
+    let name = config
+        .map(|config| config.name)
+        .or_else(|| source.metadata.name.clone());
+    Some(Stream {
+        name: name.unwrap_or_default(),
+        source,
+    })
+}
+
+pub(super) fn write_failed(key: &Key, error: &Error) -> Failure {
+    let what = format!("{key} cannot be changed");
+    Failure::new("NT-RELEASE-0002", Exit::Failed, &what, &chain(error))
+        .remedy("check your rights: kubectl auth can-i patch releasepayloads.release.openshift.io")
+}
+
+fn unreadable(kind: &str, why: &str) -> Failure {
+    let what = format!("{kind} objects cannot be decoded");
+    Failure::new("NT-RELEASE-0001", Exit::Failed, &what, why)
+        .remedy("install the definition of this version: deploy/release")
+}

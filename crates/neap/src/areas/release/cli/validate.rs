@@ -1,0 +1,154 @@
+//! `neap release validate` and `apply`.
+
+use std::io::Write;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ObjectMeta;
+use neap_kit::key::Key;
+use neap_release::{
+    api::annotations,
+    config::ANNOTATION_LIMIT,
+    image_stream::api::ImageStream,
+    validate::{Validation, directory},
+};
+use serde_json::json;
+
+use super::{
+    ApplyOptions, ValidateOptions, change,
+    releases::{Releases, write_failed},
+};
+use crate::{
+    exit::{Exit, Failure},
+    inspect::print,
+    symbols::Symbols,
+};
+
+/// The key of the configuration in a ConfigMap.
+const CONFIG_KEY: &str = "config.json";
+
+pub(super) fn validate(
+    options: &ValidateOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let checked = directory(&options.directory, options.qualifiers.as_deref());
+    let checked = checked.map_err(|error| unreadable(&options.directory, &error))?;
+    valid(&checked, out)?;
+    let count = checked.configs.len();
+    print::text(
+        out,
+        &format!("{} {count} configurations are valid", symbols.done),
+    )
+}
+
+fn unreadable(directory: &std::path::Path, error: &std::io::Error) -> Failure {
+    let what = format!("cannot read {}", directory.display());
+    Failure::new("NT-RELEASE-0001", Exit::NotFound, &what, &error.to_string())
+        .remedy("name a directory with release configurations, *.json")
+}
+
+/// Prints what is wrong, and fails if anything is.
+fn valid(checked: &Validation, out: &mut dyn Write) -> Result<(), Failure> {
+    if checked.invalid.is_empty() {
+        return Ok(());
+    }
+    for one in &checked.invalid {
+        print::text(out, &format!("{}: {}", one.file, one.problem))?;
+    }
+    let why = format!("{} fields are wrong", checked.invalid.len());
+    let what = "the release configurations are not valid";
+    Err(Failure::new("NT-RELEASE-0001", Exit::Refused, what, &why)
+        .remedy("correct the fields that are named above; nothing was written"))
+}
+
+pub(super) async fn apply(
+    options: &ApplyOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let checked = directory(&options.directory, None);
+    let checked = checked.map_err(|error| unreadable(&options.directory, &error))?;
+    valid(&checked, out)?;
+    let releases = Releases::of(&options.scope).await?;
+    let namespace = releases
+        .namespace
+        .clone()
+        .unwrap_or_else(|| releases.cluster.namespace.clone());
+    let mut streams = Vec::new();
+    for file in checked.configs.keys() {
+        let name = std::path::Path::new(file)
+            .file_stem()
+            .and_then(|name| name.to_str());
+        let key = Key::new(&namespace, name.unwrap_or_default());
+        let found = releases.writer().find::<ImageStream>(&key).await;
+        let Some(stream) = found.map_err(|error| write_failed(&key, &error))? else {
+            let why = format!("{file} is for the ImageStream {key}, which does not exist");
+            return Err(Failure::new(
+                "NT-RELEASE-0002",
+                Exit::NotFound,
+                "ImageStream not found",
+                &why,
+            )
+            .remedy("create the ImageStream first; nothing was written"));
+        };
+        streams.push((file, stream));
+    }
+    for (file, stream) in streams {
+        let path = options.directory.join(file);
+        let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        let text = compact(&text);
+        apply_one(&releases, &stream, &text).await?;
+        let name = stream.metadata.name.as_deref().unwrap_or_default();
+        print::text(
+            out,
+            &format!(
+                "{} {namespace}/{name} has the configuration of {file}",
+                symbols.done
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+/// The same JSON without spaces: an annotation has little room.
+fn compact(text: &str) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_str(text).ok();
+    value.map_or_else(|| text.to_owned(), |value| value.to_string())
+}
+
+async fn apply_one(releases: &Releases, stream: &ImageStream, text: &str) -> Result<(), Failure> {
+    if text.len() <= ANNOTATION_LIMIT {
+        let annotations = json!({annotations::CONFIG: text, annotations::CONFIG_REF: null});
+        return change::annotate(releases, stream, annotations).await;
+    }
+    let meta = &stream.metadata;
+    let name = format!(
+        "{}-release-config",
+        meta.name.as_deref().unwrap_or_default()
+    );
+    let map = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            namespace: meta.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        data: Some([(CONFIG_KEY.to_owned(), text.to_owned())].into()),
+        ..ConfigMap::default()
+    };
+    let key = Key::of(&map);
+    let writer = releases.writer();
+    let written = match writer.find::<ConfigMap>(&key).await {
+        Ok(Some(found)) => {
+            let replaced = ConfigMap {
+                data: map.data,
+                ..found
+            };
+            writer.replace(&replaced).await.map(drop)
+        }
+        Ok(None) => writer.create(&map).await.map(drop),
+        Err(error) => Err(error),
+    };
+    written.map_err(|error| write_failed(&key, &error))?;
+    let annotations = json!({annotations::CONFIG: null, annotations::CONFIG_REF: name});
+    change::annotate(releases, stream, annotations).await
+}
