@@ -27,13 +27,22 @@ const PATCHES: [&str; 3] = [
     "writeback-cache",
     "notify-testability",
 ];
-const PROGRAMS: [&str; 5] = ["bb_storage", "bb_scheduler", "bb_worker", "bb_runner", "bb_noop_worker"];
+const PROGRAMS: [&str; 5] = [
+    "bb_storage",
+    "bb_scheduler",
+    "bb_worker",
+    "bb_runner",
+    "bb_noop_worker",
+];
 
 /// The folder with the programs in `bin` and the table `images.toml`, built if it is missing.
 pub(crate) fn buildbarn() -> Result<PathBuf> {
     let folder = process::root().join("target/tools/buildbarn");
     let programs = folder.join("bin");
-    if !PROGRAMS.iter().all(|program| programs.join(program).exists()) {
+    if !PROGRAMS
+        .iter()
+        .all(|program| programs.join(program).exists())
+    {
         println!("   building Buildbarn from the Go module proxy; this happens once");
         build(&folder)?;
     }
@@ -68,13 +77,21 @@ fn build(folder: &Path) -> Result<()> {
     let mut edit = go(&programs);
     edit.args(["mod", "edit"])
         .args(["-replace", "github.com/hanwen/go-fuse/v2=../fuse"])
-        .args(["-replace", "google.golang.org/genproto/googleapis/bytestream=../bytestream"]);
+        .args([
+            "-replace",
+            "google.golang.org/genproto/googleapis/bytestream=../bytestream",
+        ]);
     process::run(&mut edit)?;
     let output = folder.join("bin");
     fs::create_dir_all(&output)?;
     let mut command = go(&programs);
     command.arg("build").arg("-o").arg(&output);
-    command.args(PROGRAMS.iter().filter(|it| **it != "bb_storage").map(|it| format!("./cmd/{it}")));
+    command.args(
+        PROGRAMS
+            .iter()
+            .filter(|it| **it != "bb_storage")
+            .map(|it| format!("./cmd/{it}")),
+    );
     command.arg("github.com/buildbarn/bb-storage/cmd/bb_storage");
     process::run(&mut command)?;
     fs::remove_dir_all(&source).context("the sources cannot be removed")
@@ -95,9 +112,15 @@ fn go(folder: &Path) -> Command {
 fn copy(source: &Path, module: &str, name: &str) -> Result<PathBuf> {
     let text = process::output(go(source).args(["mod", "download", "-json", module]))?;
     let answer: Value = serde_json::from_str(&text)?;
-    let from = answer["Dir"].as_str().context("go does not say where the module is")?;
+    let from = answer["Dir"]
+        .as_str()
+        .context("go does not say where the module is")?;
     let to = source.join(name);
-    process::run(Command::new("cp").args(["-r", "--no-preserve=mode", from]).arg(&to))?;
+    process::run(
+        Command::new("cp")
+            .args(["-r", "--no-preserve=mode", from])
+            .arg(&to),
+    )?;
     Ok(to)
 }
 
@@ -122,7 +145,10 @@ fn images(programs: &Path) -> String {
     let mut text = String::from("# Written by cargo xtask buildbarn.\n");
     let mut entry = |name: &str, command: &[String]| {
         // Writing to a String does not fail.
-        let _ = write!(text, "\n[[image]]\nname = {name:?}\ncommand = {command:?}\n");
+        let _ = write!(
+            text,
+            "\n[[image]]\nname = {name:?}\ncommand = {command:?}\n"
+        );
     };
     let program = |name: &str| programs.join(name).display().to_string();
     for image in ["bb-storage", "bb-scheduler", "bb-worker"] {

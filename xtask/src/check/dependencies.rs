@@ -21,10 +21,22 @@ const ACCEPTED: [&str; 11] = [
 ];
 
 /// Crates that are there in more than one version, and why we put up with it.
-const DUPLICATES: [(&str, &str); 8] = [
+const DUPLICATES: [(&str, &str); 14] = [
     (
         "base64",
         "kube-client and pem have moved to 0.23; cel and k8s-openapi have not",
+    ),
+    (
+        "block-buffer",
+        "sqlx-postgres has moved to sha2 0.11; sqlx-core has not",
+    ),
+    (
+        "cpufeatures",
+        "sqlx-postgres has moved to sha2 0.11; sqlx-core has not",
+    ),
+    (
+        "crypto-common",
+        "sqlx-postgres has moved to sha2 0.11; sqlx-core has not",
     ),
     (
         "darling",
@@ -39,6 +51,10 @@ const DUPLICATES: [(&str, &str); 8] = [
         "kube-derive has moved to 0.24; derive_builder, below croner, has not",
     ),
     (
+        "digest",
+        "sqlx-postgres has moved to sha2 0.11; sqlx-core has not",
+    ),
+    (
         "getrandom",
         "tempfile has moved to 0.4; ahash, below cel, has not",
     ),
@@ -47,8 +63,16 @@ const DUPLICATES: [(&str, &str); 8] = [
         "indexmap has moved to 0.17; kube-runtime has not",
     ),
     (
+        "sha2",
+        "sqlx-postgres has moved to sha2 0.11; sqlx-core has not",
+    ),
+    (
         "syn",
         "derive macros are moving from 2 to 3; build time only",
+    ),
+    (
+        "synstructure",
+        "derive macros are moving from syn 2 to 3; build time only",
     ),
     ("untrusted", "webpki has moved to 0.9; aws-lc-rs has not"),
 ];
