@@ -178,7 +178,6 @@ impl ControllerBuilder {
         let (state, synced) = (Arc::new(state), join_all(self.synced));
         let (controller, life) = (self.controller, self.life);
         Component::new(self.name, move |stop| async move {
-            let _life = life;
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = synced => {}
@@ -188,6 +187,7 @@ impl ControllerBuilder {
                 async move { requeue_conflict(result.await) }
             };
             controller.run_failing(reconcile, stop).await;
+            drop(life);
         })
     }
 }

@@ -34,7 +34,7 @@ impl RequestId {
         let _ = aws_lc_rs::rand::fill(&mut bytes);
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = format!("{:032x}", u128::from_be_bytes(bytes));
         let parts = [
             &hex[..8],
             &hex[8..12],

@@ -37,8 +37,10 @@ impl Drop for CacheLease {
     }
 }
 
+type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+
 struct Subscriber<K> {
-    call: Box<dyn Fn(&Change<K>) + Send + Sync>,
+    call: Handler<K>,
     /// Whether the receiver of the calls is still there.
     is_alive: Box<dyn Fn() -> bool + Send + Sync>,
 }
