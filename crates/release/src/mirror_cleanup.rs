@@ -7,10 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use neap_kit::why;
@@ -136,7 +133,7 @@ pub async fn pass(client: &RegistryClient, scope: &Scope, options: &Options) -> 
         report.problems.extend(unreadable);
         return report;
     }
-    let mut failed: BTreeMap<String, ()> = BTreeMap::new();
+    let mut failed = BTreeSet::new();
     for repository in &scope.repositories {
         let image: ImageRef = match repository.parse() {
             Ok(image) => image,
@@ -146,13 +143,13 @@ pub async fn pass(client: &RegistryClient, scope: &Scope, options: &Options) -> 
             }
         };
         let host = image.endpoint().host;
-        if failed.contains_key(&host) {
+        if failed.contains(&host) {
             continue;
         }
         if let Err(error) = clean(client, &image.bare(), scope, options, &mut report).await {
             report.problems.push(why::chain(&error));
             if error.is_transient() {
-                failed.insert(host, ());
+                failed.insert(host);
             }
         }
         if report.limited {

@@ -69,10 +69,10 @@ pub fn decide(facts: &Facts) -> Decision {
     }
     record::forget_deleted(&mut decision.status, &facts.stream.spec);
     let requests = requests(&facts.stream);
-    let mut left: BTreeMap<&str, u32> = BTreeMap::new();
-    for (host, allowance) in &facts.allowances {
-        left.insert(host, allowance.imports);
-    }
+    let allowances = facts.allowances.iter();
+    let mut left: BTreeMap<_, _> = allowances
+        .map(|(host, it)| (host.clone(), it.imports))
+        .collect();
     for tag in facts.stream.spec.tags.iter().filter(|tag| !tag.reference) {
         let Some(from) = &tag.from else {
             continue;
@@ -88,44 +88,43 @@ pub fn decide(facts: &Facts) -> Decision {
                 continue;
             }
         };
-        let requested = requests
-            .get(tag.name.as_str())
-            .or(requests.get("*"))
-            .copied();
-        let wait = due(facts, tag, requested, &decision.status);
+        let requested = requests.get(tag.name.as_str()).or(requests.get("*"));
+        let wait = due(facts, tag, requested.copied(), &decision.status);
         if !wait.is_zero() {
-            soonest(
-                &mut decision.requeue_after,
-                Some(wait).filter(|wait| *wait < Duration::MAX),
-            );
+            let wait = Some(wait).filter(|wait| *wait < Duration::MAX);
+            soonest(&mut decision.requeue_after, wait);
             continue;
         }
-        let host = image.endpoint().host;
-        let allowed = left
-            .entry(
-                facts
-                    .allowances
-                    .get_key_value(&host)
-                    .map_or("", |(host, _)| host),
-            )
-            .or_default();
-        if *allowed == 0 {
-            let wait = facts
-                .allowances
-                .get(&host)
-                .map(|it| it.wait.max(Duration::from_secs(1)));
-            soonest(&mut decision.requeue_after, wait.or(Some(FOLLOW_INTERVAL)));
+        if let Some(wait) = hold(facts, &image, &mut left, decision.imports.len()) {
+            soonest(&mut decision.requeue_after, Some(wait));
             continue;
         }
-        if decision.imports.len() >= facts.settings.per_pass {
-            soonest(&mut decision.requeue_after, Some(Duration::ZERO));
-            continue;
-        }
-        *allowed -= 1;
         decision.imports.push(import(facts, tag, image));
     }
     record::summarize(&mut decision.status, &facts.stream.spec);
     decision
+}
+
+/// The time for which a due import is held back, by its registry or by the limit of the pass. None takes one
+/// import of what the registry allows.
+fn hold(
+    facts: &Facts,
+    image: &ImageRef,
+    left: &mut BTreeMap<String, u32>,
+    begun: usize,
+) -> Option<Duration> {
+    let host = image.endpoint().host;
+    let allowance = facts.allowances.get(&host);
+    let allowed = left.entry(host).or_default();
+    if *allowed == 0 {
+        let wait = allowance.map(|it| it.wait.max(Duration::from_secs(1)));
+        return wait.or(Some(FOLLOW_INTERVAL));
+    }
+    if begun >= facts.settings.per_pass {
+        return Some(Duration::ZERO);
+    }
+    *allowed -= 1;
+    None
 }
 
 fn import(facts: &Facts, tag: &TagReference, image: ImageRef) -> TagImport {

@@ -204,21 +204,21 @@ impl Difference {
             }
         }
         if !self.changed_manifests.is_empty() {
-            let rows = self.changed_manifests.values().map(|it| {
-                let what = match (&it.from, &it.to) {
-                    (None, _) => "added",
-                    (_, None) => "removed",
-                    _ => "changed",
-                };
-                row(&[&it.filename, what])
-            });
-            let _ = write!(
-                out,
-                "\nManifests:\n{}",
-                aligned(&rows.collect::<Vec<_>>(), "  ")
-            );
+            let _ = write!(out, "\nManifests:\n{}", self.manifest_rows());
         }
         out
+    }
+
+    fn manifest_rows(&self) -> String {
+        let rows = self.changed_manifests.values().map(|it| {
+            let what = match (&it.from, &it.to) {
+                (None, _) => "added",
+                (_, None) => "removed",
+                _ => "changed",
+            };
+            row(&[&it.filename, what])
+        });
+        aligned(&rows.collect::<Vec<_>>(), "  ")
     }
 }
 

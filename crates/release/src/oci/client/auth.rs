@@ -94,7 +94,7 @@ pub(super) struct TokenCache(Mutex<BTreeMap<TokenKey, Token>>);
 
 /// A host, and scopes.
 type TokenKey = (String, Vec<String>);
-/// A token, and the uptime at which it ends.
+/// A token, and how long it lives or the uptime at which it ends.
 type Token = (String, Duration);
 
 #[derive(Deserialize)]
@@ -105,6 +105,32 @@ struct TokenAnswer {
     access_token: Option<String>,
     #[serde(default)]
     expires_in: Option<u64>,
+}
+
+impl TokenAnswer {
+    /// The token and how long it lives.
+    fn into_token(self, image: &ImageRef) -> Result<Token, Error> {
+        let seconds = self.expires_in.unwrap_or(DEFAULT_LIFETIME).clamp(1, 86_400);
+        let token = self.token.or(self.access_token);
+        let token = token.filter(|token| !token.is_empty());
+        let missing = || Error::protocol(image, What::Token, "its answer has no token");
+        let token = token.ok_or_else(missing)?;
+        Ok((token, Duration::from_secs(seconds)))
+    }
+}
+
+/// The authorization for a registry that wants a password.
+fn password(secret: Option<&Secret>) -> Authorization {
+    match secret {
+        Some(Secret::Basic { username, password }) => Authorization::Basic {
+            username: username.clone(),
+            password: password.clone(),
+        },
+        Some(Secret::RegistryToken(token) | Secret::IdentityToken(token)) => {
+            Authorization::Bearer(token.clone())
+        }
+        None => Authorization::None,
+    }
 }
 
 impl RegistryClient {
@@ -124,24 +150,13 @@ impl RegistryClient {
             image.registry()
         };
         let secret = self.credentials.find(registry, image.repository());
-        let (realm, service, scope) = match challenge {
-            Challenge::Basic => {
-                return Ok(match secret {
-                    Some(Secret::Basic { username, password }) => Authorization::Basic {
-                        username: username.clone(),
-                        password: password.clone(),
-                    },
-                    Some(Secret::RegistryToken(token) | Secret::IdentityToken(token)) => {
-                        Authorization::Bearer(token.clone())
-                    }
-                    None => Authorization::None,
-                });
-            }
-            Challenge::Bearer {
-                realm,
-                service,
-                scope,
-            } => (realm, service.as_deref(), scope.as_deref()),
+        let Challenge::Bearer {
+            realm,
+            service,
+            scope,
+        } = challenge
+        else {
+            return Ok(password(secret));
         };
         if let Some(Secret::RegistryToken(token)) = secret {
             return Ok(Authorization::Bearer(token.clone()));
@@ -151,6 +166,7 @@ impl RegistryClient {
             return Err(Error::protocol(image, What::Token, reason));
         }
         let mut scopes = access.scopes(&endpoint.repository);
+        let key = (endpoint.host.clone(), scopes.clone());
         if renew && let Some(scope) = scope {
             // The registry knows best what it asks for; what this client needs beyond that stays.
             let asked = scope
@@ -161,7 +177,6 @@ impl RegistryClient {
             scopes.sort();
             scopes.dedup();
         }
-        let key = (endpoint.host.clone(), scopes.clone());
         let now = self.clock().uptime();
         if !renew {
             let known = self.shared.tokens.0.lock().get(&key).cloned();
@@ -169,29 +184,15 @@ impl RegistryClient {
                 return Ok(Authorization::Bearer(token));
             }
         }
-        let answer = self.token(image, realm, service, &scopes, secret).await?;
-        let lifetime = Duration::from_secs(
-            answer
-                .expires_in
-                .unwrap_or(DEFAULT_LIFETIME)
-                .clamp(1, 86_400),
-        );
-        let token = answer
-            .token
-            .or(answer.access_token)
-            .filter(|token| !token.is_empty());
-        let Some(token) = token else {
-            return Err(Error::protocol(
-                image,
-                What::Token,
-                "its answer has no token",
-            ));
-        };
+        let service = service.as_deref();
+        let answer = self.token(image, realm, service, &scopes, secret);
+        let (token, lifetime) = answer.await?.into_token(image)?;
         let mut tokens = self.shared.tokens.0.lock();
         if tokens.len() >= MAX_TOKENS {
             tokens.clear();
         }
-        tokens.insert(key, (token.clone(), now + lifetime.saturating_sub(MARGIN)));
+        let ends = now + lifetime.saturating_sub(MARGIN);
+        tokens.insert(key, (token.clone(), ends));
         Ok(Authorization::Bearer(token))
     }
 

@@ -350,8 +350,8 @@ fn stranger(
     network: &Network,
     host: &str,
     answer: fn(&http::Request<Body>) -> http::Response<Body>,
-) -> std::sync::Arc<Mutex<Vec<bool>>> {
-    let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
+) -> Arc<Mutex<Vec<bool>>> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let transport = transport_fn(move |request: http::Request<Body>| {
         log.lock()

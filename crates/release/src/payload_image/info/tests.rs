@@ -7,10 +7,10 @@ use crate::{
     payload_image::{contents::Contents, image_references::Metadata},
 };
 
-pub(in crate::payload_image) fn payload(
-    name: &str,
-    tags: &[(&str, &str, &[(&str, &str)])],
-) -> Payload {
+/// Name, seed of the digest, annotations.
+type SampleTag<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+pub(in crate::payload_image) fn payload(name: &str, tags: &[SampleTag<'_>]) -> Payload {
     let tags = tags.iter().map(|&(name, seed, annotations)| Tag {
         name: name.to_owned(),
         annotations: annotations

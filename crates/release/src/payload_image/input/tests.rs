@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "literals are passed")]
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
