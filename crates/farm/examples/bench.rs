@@ -29,9 +29,7 @@ use neap_farm::{
     },
     operator,
 };
-use neap_kit::{
-    apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches,
-};
+use neap_kit::{apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -45,14 +43,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let users = Client::new(pocket.service(), "default");
     let writes = Arc::<AtomicU64>::default();
     let counted = writes.clone();
-    let operators = pocket
-        .service()
-        .map_request(move |request: http::Request<kube::client::Body>| {
-            if request.method() != http::Method::GET {
-                counted.fetch_add(1, Ordering::Relaxed);
-            }
-            request
-        });
+    let operators =
+        pocket
+            .service()
+            .map_request(move |request: http::Request<kube::client::Body>| {
+                if request.method() != http::Method::GET {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+                request
+            });
     let clock = Clock::system();
     let all = Api::all(users.clone());
     for definition in definitions() {
@@ -102,7 +101,9 @@ async fn create_farms(client: &Client) -> kube::Result<()> {
     for number in 0..FARMS {
         let name = format!("farm-{number}");
         let namespace = parsed(json!({"metadata": {"name": name}}));
-        namespaces.create(&PostParams::default(), &namespace).await?;
+        namespaces
+            .create(&PostParams::default(), &namespace)
+            .await?;
         create::<BuildbarnStorage>(client, &name, "storage").await?;
         create::<BuildbarnScheduler>(client, &name, "scheduler").await?;
         create::<BuildbarnWorker>(client, &name, "linux").await?;
@@ -154,7 +155,8 @@ where
         let namespace = workload.namespace().unwrap_or_default();
         let api: Api<K> = Api::namespaced(client.clone(), &namespace);
         let patch = Patch::Merge(&status);
-        api.patch_status(&workload.name_any(), &PatchParams::default(), &patch).await?;
+        api.patch_status(&workload.name_any(), &PatchParams::default(), &patch)
+            .await?;
     }
     Ok(())
 }
@@ -187,7 +189,15 @@ async fn objects(client: &Client) -> kube::Result<usize> {
             })+
         };
     }
-    count!(ConfigMap, Service, ServiceAccount, Deployment, StatefulSet, Ingress, NetworkPolicy);
+    count!(
+        ConfigMap,
+        Service,
+        ServiceAccount,
+        Deployment,
+        StatefulSet,
+        Ingress,
+        NetworkPolicy
+    );
     count!(PodDisruptionBudget);
     Ok(count)
 }

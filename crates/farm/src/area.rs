@@ -34,7 +34,6 @@ pub const BROWSER: ResourceType =
 /// The ServiceAccount of the operator, as in the manifests.
 const ACCOUNT: &str = "buildbarn-controller-manager";
 
-const READ: &[&str] = &["list", "watch"];
 /// For objects that are made: found, applied and deleted.
 const OWN: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
 

@@ -10,9 +10,14 @@ fn deploy() -> PathBuf {
 }
 
 fn documents(values: &[Value]) -> String {
-    let texts = values.iter().map(|value| serde_saphyr::to_string(value).unwrap());
+    let texts = values
+        .iter()
+        .map(|value| serde_saphyr::to_string(value).unwrap());
     let texts: Vec<_> = texts.collect();
-    format!("# Generated from crates/farm; NEAP_UPDATE=1 cargo test -p neap-farm --test deploy\n{}", texts.join("---\n"))
+    format!(
+        "# Generated from crates/farm; NEAP_UPDATE=1 cargo test -p neap-farm --test deploy\n{}",
+        texts.join("---\n")
+    )
 }
 
 fn holds(path: &str, text: &str) {
@@ -21,7 +26,11 @@ fn holds(path: &str, text: &str) {
         fs::write(&path, text).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "{} differs from what the registration says", path.display());
+    assert!(
+        found == text,
+        "{} differs from what the registration says",
+        path.display()
+    );
 }
 
 #[test]
@@ -32,7 +41,11 @@ fn the_definitions_are_those_of_the_types() {
         .map(|definition| serde_json::to_value(definition).unwrap())
         .collect();
     let text = documents(&values);
-    assert!(text.len() < 200_000, "the definitions fit into an annotation: {}", text.len());
+    assert!(
+        text.len() < 200_000,
+        "the definitions fit into an annotation: {}",
+        text.len()
+    );
     holds("kustomize/crd.yaml", &text);
     holds("chart/templates/crd.yaml", &text);
 }
@@ -40,7 +53,9 @@ fn the_definitions_are_those_of_the_types() {
 #[test]
 fn the_rights_are_those_of_the_registration() {
     let roles = AREA.roles.iter();
-    let values: Vec<_> = roles.flat_map(|role| role.objects(OPERATOR_NAMESPACE)).collect();
+    let values: Vec<_> = roles
+        .flat_map(|role| role.objects(OPERATOR_NAMESPACE))
+        .collect();
     let text = documents(&values);
     holds("kustomize/rbac.yaml", &text);
     let chart = text.replace(
@@ -61,10 +76,22 @@ fn every_right_is_used_and_no_write_lacks_one() {
         });
         let right = right.unwrap_or_else(|| panic!("no right for {}", kind.resource.plural));
         for verb in ["create", "delete", "get", "list", "patch", "watch"] {
-            assert!(right.verbs.contains(&verb), "{verb} {}", kind.resource.plural);
+            assert!(
+                right.verbs.contains(&verb),
+                "{verb} {}",
+                kind.resource.plural
+            );
         }
     }
-    let all: Vec<_> = manager.rights.iter().flat_map(|right| right.resources).collect();
+    let all: Vec<_> = manager
+        .rights
+        .iter()
+        .flat_map(|right| right.resources)
+        .collect();
     let known = owned_kinds().len() + 3 + 5 + 10;
-    assert_eq!(all.len(), known, "events, claims and pods, five kinds and their subresources");
+    assert_eq!(
+        all.len(),
+        known,
+        "events, claims and pods, five kinds and their subresources"
+    );
 }

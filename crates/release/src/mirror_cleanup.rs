@@ -7,10 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use neap_kit::why;
@@ -75,25 +72,37 @@ pub fn scope(streams: &[ImageStream]) -> Scope {
             Ok(parsed) => parsed,
             Err(error) => {
                 let name = stream.metadata.name.clone().unwrap_or_default();
-                scope.unreadable.push(format!("{name}: {}", why::chain(&error)));
+                scope
+                    .unreadable
+                    .push(format!("{name}: {}", why::chain(&error)));
                 continue;
             }
         };
         if !parsed.alternate_image_repository.is_empty() {
-            scope.repositories.insert(parsed.alternate_image_repository.clone());
+            scope
+                .repositories
+                .insert(parsed.alternate_image_repository.clone());
         }
         if parsed.is_stable() {
             let tags = stream.status.iter().flat_map(|status| &status.tags);
             scope.valid.extend(tags.map(|tag| tag.tag.clone()));
             // A tag that was just added has no status yet.
-            scope.valid.extend(stream.spec.tags.iter().map(|tag| tag.name.clone()));
+            scope
+                .valid
+                .extend(stream.spec.tags.iter().map(|tag| tag.name.clone()));
         }
     }
     scope
 }
 
 /// Whether a tag is deleted, whose image was created at `created`.
-pub fn is_expired(tag: &str, created: Option<Timestamp>, valid: &BTreeSet<String>, options: &Options, now: Timestamp) -> bool {
+pub fn is_expired(
+    tag: &str,
+    created: Option<Timestamp>,
+    valid: &BTreeSet<String>,
+    options: &Options,
+    now: Timestamp,
+) -> bool {
     let age = created.map(|created| now.duration_since(created));
     let minimum = SignedDuration::try_from(options.minimum_age).unwrap_or(SignedDuration::MAX);
     // An image that does not say when it was created is kept: it may be new.
@@ -117,11 +126,14 @@ pub struct Report {
 pub async fn pass(client: &RegistryClient, scope: &Scope, options: &Options) -> Report {
     let mut report = Report::default();
     if !scope.unreadable.is_empty() {
-        let unreadable = scope.unreadable.iter().map(|it| format!("nothing is deleted: the configuration of {it}"));
+        let unreadable = scope
+            .unreadable
+            .iter()
+            .map(|it| format!("nothing is deleted: the configuration of {it}"));
         report.problems.extend(unreadable);
         return report;
     }
-    let mut failed: BTreeMap<String, ()> = BTreeMap::new();
+    let mut failed = BTreeSet::new();
     for repository in &scope.repositories {
         let image: ImageRef = match repository.parse() {
             Ok(image) => image,
@@ -131,13 +143,13 @@ pub async fn pass(client: &RegistryClient, scope: &Scope, options: &Options) -> 
             }
         };
         let host = image.endpoint().host;
-        if failed.contains_key(&host) {
+        if failed.contains(&host) {
             continue;
         }
         if let Err(error) = clean(client, &image.bare(), scope, options, &mut report).await {
             report.problems.push(why::chain(&error));
             if error.is_transient() {
-                failed.insert(host, ());
+                failed.insert(host);
             }
         }
         if report.limited {
@@ -148,7 +160,13 @@ pub async fn pass(client: &RegistryClient, scope: &Scope, options: &Options) -> 
 }
 
 /// Cleans up one repository, until the registry fails.
-async fn clean(client: &RegistryClient, repository: &ImageRef, scope: &Scope, options: &Options, report: &mut Report) -> Result<(), Error> {
+async fn clean(
+    client: &RegistryClient,
+    repository: &ImageRef,
+    scope: &Scope,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), Error> {
     let now = client.clock().now();
     let tags = client.tags(repository).await?;
     for tag in tags.into_iter().filter(|tag| !scope.valid.contains(tag)) {
@@ -192,8 +210,14 @@ async fn created(client: &RegistryClient, image: &ImageRef) -> Result<Option<Tim
     let manifest = client.manifest(image).await?;
     let manifest = match manifest.list().and_then(|list| list.manifests().first()) {
         Some(first) => client.manifest(&image.at_digest(first.digest())).await?,
-        None => client.image_of(image, &manifest, &PlatformFilter::Any).await?,
+        None => {
+            client
+                .image_of(image, &manifest, &PlatformFilter::Any)
+                .await?
+        }
     };
     let config = client.config(image, &manifest).await?;
-    Ok(ImageConfig::read(&config).ok().and_then(|config| config.created))
+    Ok(ImageConfig::read(&config)
+        .ok()
+        .and_then(|config| config.created))
 }

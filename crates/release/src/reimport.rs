@@ -103,7 +103,11 @@ pub fn failed_tags(stream: &ImageStream) -> Vec<FailedTag> {
     let failed = status.filter(|tag| tag.import_failed());
     let known = failed.filter_map(|tag| {
         let from = stream.spec.tag(&tag.tag)?.from.as_ref()?;
-        let image: ImageRef = from.name.parse().ok().filter(|_| from.kind == DOCKER_IMAGE)?;
+        let image: ImageRef = from
+            .name
+            .parse()
+            .ok()
+            .filter(|_| from.kind == DOCKER_IMAGE)?;
         Some(FailedTag {
             stream: Key::of(stream),
             tag: tag.tag.clone(),
@@ -115,7 +119,12 @@ pub fn failed_tags(stream: &ImageStream) -> Vec<FailedTag> {
 }
 
 /// Which of the failed tags are asked for now. A tag that failed again waits twice as long as before.
-pub fn decide(failed: &[FailedTag], asked: &Asked, options: &Options, now: Uptime) -> Vec<FailedTag> {
+pub fn decide(
+    failed: &[FailedTag],
+    asked: &Asked,
+    options: &Options,
+    now: Uptime,
+) -> Vec<FailedTag> {
     let mut by_registry: BTreeMap<&str, usize> = BTreeMap::new();
     let due = failed.iter().filter(|it| {
         let before = asked.get(&(it.stream.clone(), it.tag.clone()));
@@ -123,7 +132,11 @@ pub fn decide(failed: &[FailedTag], asked: &Asked, options: &Options, now: Uptim
     });
     // Those that were asked for least are first: none waits for ever behind tags that keep failing.
     let mut due: Vec<_> = due.collect();
-    due.sort_by_key(|it| asked.get(&(it.stream.clone(), it.tag.clone())).map_or(0, |(times, _)| *times));
+    due.sort_by_key(|it| {
+        asked
+            .get(&(it.stream.clone(), it.tag.clone()))
+            .map_or(0, |(times, _)| *times)
+    });
     let chosen = due.into_iter().filter(|it| {
         let count = by_registry.entry(&it.registry).or_default();
         *count += 1;
@@ -133,10 +146,22 @@ pub fn decide(failed: &[FailedTag], asked: &Asked, options: &Options, now: Uptim
 }
 
 /// Notes what was asked for, and forgets what no longer fails.
-pub fn note(asked: &mut Asked, failed: &[FailedTag], chosen: &[FailedTag], options: &Options, now: Uptime) {
-    asked.retain(|(stream, tag), _| failed.iter().any(|it| it.stream == *stream && it.tag == *tag));
+pub fn note(
+    asked: &mut Asked,
+    failed: &[FailedTag],
+    chosen: &[FailedTag],
+    options: &Options,
+    now: Uptime,
+) {
+    asked.retain(|(stream, tag), _| {
+        failed
+            .iter()
+            .any(|it| it.stream == *stream && it.tag == *tag)
+    });
     for it in chosen {
-        let entry = asked.entry((it.stream.clone(), it.tag.clone())).or_insert((0, now));
+        let entry = asked
+            .entry((it.stream.clone(), it.tag.clone()))
+            .or_insert((0, now));
         let delay = options.interval.saturating_mul(1 << entry.0.min(10));
         *entry = (entry.0.saturating_add(1), now + delay.min(MAX_DELAY));
     }
@@ -187,16 +212,25 @@ impl Reimporter {
             failed: failed.len(),
             ..Report::default()
         };
-        let imports = !chosen.is_empty() && has_image_stream_imports(client).await.map_err(Error::Discovery)?;
+        let imports = !chosen.is_empty()
+            && has_image_stream_imports(client)
+                .await
+                .map_err(Error::Discovery)?;
         for it in chosen {
             if !self.options.dry_run {
-                let stream = streams.iter_mut().find(|stream| Key::of(*stream) == it.stream);
+                let stream = streams
+                    .iter_mut()
+                    .find(|stream| Key::of(*stream) == it.stream);
                 let Some(stream) = stream else {
                     continue;
                 };
                 if let Err(error) = self.ask(stream, &it, imports).await {
                     let key = &it.stream;
-                    report.problems.push(format!("{key}:{}: {}", it.tag, neap_kit::why::chain(&error)));
+                    report.problems.push(format!(
+                        "{key}:{}: {}",
+                        it.tag,
+                        neap_kit::why::chain(&error)
+                    ));
                     continue;
                 }
             }
@@ -205,7 +239,12 @@ impl Reimporter {
         Ok(report)
     }
 
-    async fn ask(&self, stream: &mut ImageStream, failed: &FailedTag, imports: bool) -> Result<(), neap_kit::apply::Error> {
+    async fn ask(
+        &self,
+        stream: &mut ImageStream,
+        failed: &FailedTag,
+        imports: bool,
+    ) -> Result<(), neap_kit::apply::Error> {
         let change = if imports {
             import(stream, failed)
         } else {
@@ -257,10 +296,12 @@ fn import_kind() -> kube::core::GroupVersionKind {
 fn annotation(stream: &ImageStream, failed: &FailedTag, now: Timestamp) -> PlannedChange {
     let annotations = stream.metadata.annotations.as_ref();
     let before = annotations.and_then(|it| it.get(IMPORT_REQUESTED));
-    let before = before.and_then(|text| serde_json::from_str::<BTreeMap<String, Timestamp>>(text).ok());
+    let before =
+        before.and_then(|text| serde_json::from_str::<BTreeMap<String, Timestamp>>(text).ok());
     let mut requests = before.unwrap_or_default();
     // Requests for tags that are gone, and old ones, were carried out long ago.
-    requests.retain(|tag, at| stream.spec.tag(tag).is_some() && now.duration_since(*at).as_hours() < 1);
+    requests
+        .retain(|tag, at| stream.spec.tag(tag).is_some() && now.duration_since(*at).as_hours() < 1);
     requests.insert(failed.tag.clone(), now);
     let text = serde_json::to_string(&requests).unwrap_or_default();
     PlannedChange::Merge {
@@ -292,8 +333,13 @@ async fn read(client: &Client, namespace: &str) -> Result<Vec<ImageStream>, Erro
 
 /// Whether the server imports when it is asked to, as OpenShift does.
 async fn has_image_stream_imports(client: &Client) -> Result<bool, kube::Error> {
-    let resources = client.list_api_group_resources("image.openshift.io/v1").await?;
-    Ok(resources.resources.iter().any(|it| it.name == "imagestreamimports"))
+    let resources = client
+        .list_api_group_resources("image.openshift.io/v1")
+        .await?;
+    Ok(resources
+        .resources
+        .iter()
+        .any(|it| it.name == "imagestreamimports"))
 }
 
 /// A line of a report.

@@ -80,7 +80,7 @@ fn all(settings: &FarmSettings, pod: Option<PodOptions>) -> Vec<RenderedFiles> {
 }
 
 /// What the programs would read: the files, evaluated.
-fn evaluated(files: &RenderedFiles) -> Vec<(String, serde_json::Value)> {
+fn evaluated(files: &RenderedFiles) -> Vec<(String, Value)> {
     let variables =
         ["POD_NAME", "NODE_NAME", "POD_IP"].map(|name| (name.to_owned(), "fd00::1".to_owned()));
     let names = files.files.keys().filter(|name| name.ends_with(".jsonnet"));

@@ -26,7 +26,7 @@ use crate::{jsonnet::Evaluate, queue::BuildQueue};
 const CREATION_DELAY: Duration = Duration::from_secs(1);
 
 /// The field manager, and the name of the controller.
-pub const NAME: &str = "farm";
+pub const NAME: &str = "farm-operator";
 
 /// What the controller needs besides its context.
 #[derive(Debug, Clone)]

@@ -33,9 +33,11 @@ struct Silent;
 
 impl Dial for Silent {
     fn dial(&self, _: &str) -> Result<Connection, String> {
-        Ok(Connection::new(tower::service_fn(|_: http::Request<Body>| {
-            std::future::pending::<Result<http::Response<Body>, ConnectionError>>()
-        })))
+        Ok(Connection::new(tower::service_fn(
+            |_: http::Request<Body>| {
+                std::future::pending::<Result<http::Response<Body>, ConnectionError>>()
+            },
+        )))
     }
 }
 
@@ -66,7 +68,10 @@ async fn drains_are_set_listed_and_ended() {
         scheduler.register(&name, id(pod), None);
     }
     scheduler.execute(&name, "action").unwrap();
-    client.set_drain(ADDRESS, &linux(), &id("a"), true).await.unwrap();
+    client
+        .set_drain(ADDRESS, &linux(), &id("a"), true)
+        .await
+        .unwrap();
     let facts = client.queue(ADDRESS, &linux()).await.unwrap();
     assert_eq!(facts.drains, [id("a")]);
     let worker = |pod, executing, drained| WorkerFacts {
@@ -74,7 +79,10 @@ async fn drains_are_set_listed_and_ended() {
         executing,
         drained,
     };
-    assert_eq!(facts.workers, [worker("a", true, true), worker("b", false, false)]);
+    assert_eq!(
+        facts.workers,
+        [worker("a", true, true), worker("b", false, false)]
+    );
     assert_eq!((facts.operations, facts.unknown), (1, false));
     let queues = client.queues(ADDRESS).await.unwrap();
     let expected = QueueState {
@@ -85,7 +93,10 @@ async fn drains_are_set_listed_and_ended() {
         drains: 1,
     };
     assert_eq!(queues, [expected]);
-    client.set_drain(ADDRESS, &linux(), &id("a"), false).await.unwrap();
+    client
+        .set_drain(ADDRESS, &linux(), &id("a"), false)
+        .await
+        .unwrap();
     assert!(scheduler.drains().is_empty());
 }
 
@@ -94,7 +105,10 @@ async fn a_queue_that_the_scheduler_does_not_know_is_no_failure() {
     let (_, client) = scheduler();
     let facts = client.queue(ADDRESS, &linux()).await.unwrap();
     assert!(facts.unknown && facts.workers.is_empty());
-    client.set_drain(ADDRESS, &linux(), &id("a"), true).await.unwrap();
+    client
+        .set_drain(ADDRESS, &linux(), &id("a"), true)
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]

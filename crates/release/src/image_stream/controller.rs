@@ -18,7 +18,7 @@ use neap_kit::{
 };
 
 use super::{
-    api::{ImageSource, ImageStream, ImageStreamStatus, TagEvent},
+    api::{ImageSource, ImageStream, ImageStreamStatus, NamedTagEventList, TagEvent},
     decide::{Decision, TagImport, decide},
     facts::{self, Facts, Settings},
     import::{failure, import},
@@ -38,7 +38,11 @@ const AT_A_TIME: usize = 8;
 const MAX_WRITES: u32 = 5;
 
 /// The controller of imports.
-pub fn component(context: &Context, client: RegistryClient, settings: Settings) -> Result<Component, WatchesStopped> {
+pub fn component(
+    context: &Context,
+    client: RegistryClient,
+    settings: Settings,
+) -> Result<Component, WatchesStopped> {
     let options = ControllerOptions {
         timeout: TIMEOUT,
         ..ControllerOptions::new(NAME)
@@ -122,10 +126,15 @@ impl Importer {
         let mut followed = BTreeMap::new();
         for tag in &stream.spec.tags {
             let from = tag.from.as_ref();
-            if let Some((from, (name, selector))) = from.and_then(|from| Some((from, stream_of(from)?))) {
+            if let Some((from, (name, selector))) =
+                from.and_then(|from| Some((from, stream_of(from)?)))
+            {
                 let namespace = from.namespace.as_deref().unwrap_or(&namespace);
                 let other = self.streams.get(&Key::new(namespace, name));
-                followed.insert(tag.name.clone(), other.and_then(|other| image_in(&other, selector)));
+                followed.insert(
+                    tag.name.clone(),
+                    other.and_then(|other| image_in(&other, selector)),
+                );
             }
         }
         Facts {
@@ -142,7 +151,12 @@ impl Importer {
         if decision.imports.is_empty() {
             return Vec::new();
         }
-        let namespace = facts.stream.metadata.namespace.as_deref().unwrap_or_default();
+        let namespace = facts
+            .stream
+            .metadata
+            .namespace
+            .as_deref()
+            .unwrap_or_default();
         let client = match self.secrets.client(&self.context.client, namespace).await {
             Ok(client) => client,
             Err(error) => {
@@ -171,9 +185,15 @@ impl Importer {
         results.buffered(AT_A_TIME).collect().await
     }
 
-    async fn import_one(&self, client: &RegistryClient, wanted: &TagImport) -> Result<Digest, ImportFailure> {
+    async fn import_one(
+        &self,
+        client: &RegistryClient,
+        wanted: &TagImport,
+    ) -> Result<Digest, ImportFailure> {
         let host = wanted.image.endpoint().host;
-        let allowed = self.registries.allowance(&host, self.context.clock.uptime());
+        let allowed = self
+            .registries
+            .allowance(&host, self.context.clock.uptime());
         if allowed.imports == 0 && !allowed.wait.is_zero() && self.registries.is_failing(&host) {
             // Another import has found out meanwhile that the registry does not work.
             return Err(ImportFailure {
@@ -204,7 +224,12 @@ impl Importer {
 
     /// Records the outcomes in the status. If the stream changed meanwhile, they are recorded in its newest
     /// state; those of tags that then want something else are dropped.
-    async fn write(&self, facts: &Facts, decision: &Decision, outcomes: &Outcomes) -> Result<(), Error> {
+    async fn write(
+        &self,
+        facts: &Facts,
+        decision: &Decision,
+        outcomes: &Outcomes,
+    ) -> Result<(), Error> {
         let mut after = (*facts.stream).clone();
         let mut status = decision.status.clone();
         self.apply(&mut status, outcomes, &after);
@@ -233,7 +258,9 @@ impl Importer {
         let now = self.context.clock.now();
         for (import, result) in outcomes {
             let tag = stream.spec.tag(&import.tag);
-            let from = tag.and_then(|tag| tag.from.as_ref()).map(|from| from.name.parse());
+            let from = tag
+                .and_then(|tag| tag.from.as_ref())
+                .map(|from| from.name.parse());
             if from != Some(Ok(import.image.clone())) {
                 continue;
             }
@@ -249,7 +276,9 @@ impl Importer {
             let Err(failure) = result else {
                 continue;
             };
-            let known = before.and_then(|status| status.tag(&import.tag)).is_some_and(|tag| tag.import_failed());
+            let known = before
+                .and_then(|status| status.tag(&import.tag))
+                .is_some_and(NamedTagEventList::import_failed);
             tracing::info!(stream = %Key::of(&*facts.stream), tag = import.tag, reason = failure.reason, "{}", failure.message);
             if !known {
                 let message = format!("tag {}: {}", import.tag, failure.message);
@@ -267,5 +296,10 @@ fn image_in(stream: &ImageStream, selector: &str) -> Option<TagEvent> {
         let mut items = status.tags.iter().flat_map(|tag| &tag.items);
         return items.find(|item| item.image == selector).cloned();
     }
-    status.tag(selector)?.items.first().filter(|item| !item.image.is_empty()).cloned()
+    status
+        .tag(selector)?
+        .items
+        .first()
+        .filter(|item| !item.image.is_empty())
+        .cloned()
 }

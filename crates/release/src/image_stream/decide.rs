@@ -69,10 +69,10 @@ pub fn decide(facts: &Facts) -> Decision {
     }
     record::forget_deleted(&mut decision.status, &facts.stream.spec);
     let requests = requests(&facts.stream);
-    let mut left: BTreeMap<&str, u32> = BTreeMap::new();
-    for (host, allowance) in &facts.allowances {
-        left.insert(host, allowance.imports);
-    }
+    let allowances = facts.allowances.iter();
+    let mut left: BTreeMap<_, _> = allowances
+        .map(|(host, it)| (host.clone(), it.imports))
+        .collect();
     for tag in facts.stream.spec.tags.iter().filter(|tag| !tag.reference) {
         let Some(from) = &tag.from else {
             continue;
@@ -88,35 +88,58 @@ pub fn decide(facts: &Facts) -> Decision {
                 continue;
             }
         };
-        let requested = requests.get(tag.name.as_str()).or(requests.get("*")).copied();
-        let wait = due(facts, tag, requested, &decision.status);
+        let requested = requests.get(tag.name.as_str()).or(requests.get("*"));
+        let wait = due(facts, tag, requested.copied(), &decision.status);
         if !wait.is_zero() {
-            soonest(&mut decision.requeue_after, Some(wait).filter(|wait| *wait < Duration::MAX));
+            let wait = Some(wait).filter(|wait| *wait < Duration::MAX);
+            soonest(&mut decision.requeue_after, wait);
             continue;
         }
-        let host = image.endpoint().host;
-        let allowed = left.entry(facts.allowances.get_key_value(&host).map_or("", |(host, _)| host)).or_default();
-        if *allowed == 0 {
-            let wait = facts.allowances.get(&host).map(|it| it.wait.max(Duration::from_secs(1)));
-            soonest(&mut decision.requeue_after, wait.or(Some(FOLLOW_INTERVAL)));
+        if let Some(wait) = hold(facts, &image, &mut left, decision.imports.len()) {
+            soonest(&mut decision.requeue_after, Some(wait));
             continue;
         }
-        if decision.imports.len() >= facts.settings.per_pass {
-            soonest(&mut decision.requeue_after, Some(Duration::ZERO));
-            continue;
-        }
-        *allowed -= 1;
         decision.imports.push(import(facts, tag, image));
     }
     record::summarize(&mut decision.status, &facts.stream.spec);
     decision
 }
 
+/// The time for which a due import is held back, by its registry or by the limit of the pass. None takes one
+/// import of what the registry allows.
+fn hold(
+    facts: &Facts,
+    image: &ImageRef,
+    left: &mut BTreeMap<String, u32>,
+    begun: usize,
+) -> Option<Duration> {
+    let host = image.endpoint().host;
+    let allowance = facts.allowances.get(&host);
+    let allowed = left.entry(host).or_default();
+    if *allowed == 0 {
+        let wait = allowance.map(|it| it.wait.max(Duration::from_secs(1)));
+        return wait.or(Some(FOLLOW_INTERVAL));
+    }
+    if begun >= facts.settings.per_pass {
+        return Some(Duration::ZERO);
+    }
+    *allowed -= 1;
+    None
+}
+
 fn import(facts: &Facts, tag: &TagReference, image: ImageRef) -> TagImport {
-    let history = facts.stream.status.as_ref().and_then(|status| status.tag(&tag.name));
+    let history = facts
+        .stream
+        .status
+        .as_ref()
+        .and_then(|status| status.tag(&tag.name));
     let mode = tag.import_policy.import_mode.unwrap_or_default();
-    let same_source = history.and_then(|it| it.import.as_ref()).is_some_and(|it| it.source == source(&image.to_string(), mode));
-    let known = history.and_then(|it| it.items.first()).filter(|_| same_source);
+    let same_source = history
+        .and_then(|it| it.import.as_ref())
+        .is_some_and(|it| it.source == source(&image.to_string(), mode));
+    let known = history
+        .and_then(|it| it.items.first())
+        .filter(|_| same_source);
     TagImport {
         tag: tag.name.clone(),
         mode,
@@ -130,7 +153,9 @@ fn import(facts: &Facts, tag: &TagReference, image: ImageRef) -> TagImport {
 
 /// The generation of a tag: its own, or that of the stream where users set none.
 pub fn generation(stream: &ImageStream, tag: &TagReference) -> i64 {
-    tag.generation.or(stream.metadata.generation).unwrap_or_default()
+    tag.generation
+        .or(stream.metadata.generation)
+        .unwrap_or_default()
 }
 
 fn source(image: &str, mode: ImportMode) -> String {
@@ -141,17 +166,31 @@ fn source(image: &str, mode: ImportMode) -> String {
 }
 
 /// The time until a tag is due; zero if it is, and the longest time if it never is.
-fn due(facts: &Facts, tag: &TagReference, requested: Option<Timestamp>, status: &ImageStreamStatus) -> Duration {
+fn due(
+    facts: &Facts,
+    tag: &TagReference,
+    requested: Option<Timestamp>,
+    status: &ImageStreamStatus,
+) -> Duration {
     let Some(history) = status.tag(&tag.name) else {
         return Duration::ZERO;
     };
     let Some(import) = &history.import else {
         // Recorded by another program, or pushed.
         let newest = history.items.first().map(|item| item.generation);
-        let current = newest.is_some_and(|newest| tag.generation.is_none_or(|wanted| wanted <= newest));
-        return if current && !tag.import_policy.scheduled { Duration::MAX } else { Duration::ZERO };
+        let current =
+            newest.is_some_and(|newest| tag.generation.is_none_or(|wanted| wanted <= newest));
+        return if current && !tag.import_policy.scheduled {
+            Duration::MAX
+        } else {
+            Duration::ZERO
+        };
     };
-    let from = tag.from.as_ref().map(|from| from.name.as_str()).unwrap_or_default();
+    let from = tag
+        .from
+        .as_ref()
+        .map(|from| from.name.as_str())
+        .unwrap_or_default();
     let mode = tag.import_policy.import_mode.unwrap_or_default();
     let printed = from.parse::<ImageRef>().map(|image| image.to_string());
     let changed = import.source != source(printed.as_deref().unwrap_or(from), mode);
@@ -194,18 +233,27 @@ fn requests(stream: &ImageStream) -> BTreeMap<String, Timestamp> {
     let annotations = stream.metadata.annotations.as_ref();
     let text = annotations.and_then(|it| it.get(IMPORT_REQUESTED));
     // A value that is not understood asks for nothing: the user who set it can repair it.
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
 }
 
 fn follow(facts: &Facts, tag: &TagReference, decision: &mut Decision) {
     soonest(&mut decision.requeue_after, Some(FOLLOW_INTERVAL));
     let generation = generation(&facts.stream, tag);
-    match facts.followed.get(&tag.name).cloned().flatten() {
-        Some(found) => record::follow(&mut decision.status, &tag.name, &found, generation, facts),
-        None => {
-            let from = tag.from.as_ref().map(|from| format!("{} {}", from.kind, from.name)).unwrap_or_default();
-            refuse(facts, tag, &format!("{from} has no image"), &mut decision.status);
-        }
+    if let Some(found) = facts.followed.get(&tag.name).and_then(Option::as_ref) {
+        record::follow(&mut decision.status, &tag.name, found, generation, facts);
+    } else {
+        let from = tag
+            .from
+            .as_ref()
+            .map(|from| format!("{} {}", from.kind, from.name))
+            .unwrap_or_default();
+        refuse(
+            facts,
+            tag,
+            &format!("{from} has no image"),
+            &mut decision.status,
+        );
     }
 }
 

@@ -42,10 +42,17 @@ pub async fn import(client: &RegistryClient, wanted: &TagImport) -> Result<Impor
             requests: 2,
         });
     }
-    let one = client.image_of(image, &manifest, &PlatformFilter::Any).await;
+    let one = client
+        .image_of(image, &manifest, &PlatformFilter::Any)
+        .await;
     let one = match one {
-        Err(Error::Platform { source: platform::Error::Several(_), .. }) => {
-            client.image_of(image, &manifest, &PlatformFilter::linux_amd64()).await?
+        Err(Error::Platform {
+            source: platform::Error::Several(_),
+            ..
+        }) => {
+            client
+                .image_of(image, &manifest, &PlatformFilter::linux_amd64())
+                .await?
         }
         result => result?,
     };

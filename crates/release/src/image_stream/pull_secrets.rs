@@ -42,7 +42,11 @@ impl PullSecrets {
     }
 
     /// The client for images of streams in `namespace`. Tokens are kept while the secrets stay the same.
-    pub async fn client(&self, api: &Client, namespace: &str) -> Result<RegistryClient, kube::Error> {
+    pub async fn client(
+        &self,
+        api: &Client,
+        namespace: &str,
+    ) -> Result<RegistryClient, kube::Error> {
         let now = self.clock.uptime();
         let cached = self.by_namespace.lock().get(namespace).cloned();
         if let Some(cached) = cached.as_ref().filter(|it| now < it.read_at + LIFETIME) {
@@ -69,7 +73,9 @@ async fn read(api: &Client, namespace: &str) -> Result<Credentials, kube::Error>
     let secrets: Api<Secret> = Api::namespaced(api.clone(), namespace);
     let mut credentials = Credentials::none();
     for kind in [DOCKER_CONFIG_JSON, DOCKER_CONFIG] {
-        let selected = ListParams::default().fields(&format!("type={kind}")).limit(MAX_SECRETS);
+        let selected = ListParams::default()
+            .fields(&format!("type={kind}"))
+            .limit(MAX_SECRETS);
         for secret in secrets.list(&selected).await? {
             match parse(&secret) {
                 Some(Ok(found)) => credentials = credentials.then(found),

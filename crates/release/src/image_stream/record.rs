@@ -38,14 +38,24 @@ pub struct ImportFailure {
 }
 
 /// Records the result of an import.
-pub fn record(status: &mut ImageStreamStatus, import: &TagImport, result: Result<&Digest, &ImportFailure>, settings: &Settings, now: Timestamp) {
+pub fn record(
+    status: &mut ImageStreamStatus,
+    import: &TagImport,
+    result: Result<&Digest, &ImportFailure>,
+    settings: &Settings,
+    now: Timestamp,
+) {
     let now = seconds(now);
     let generation = import.generation;
     condition(status, &import.tag, result.map(drop), generation, now);
     let tag = entry(status, &import.tag);
     let failures = match result {
         Ok(_) => 0,
-        Err(_) => tag.import.as_ref().map_or(0, |it| it.failures).saturating_add(1),
+        Err(_) => tag
+            .import
+            .as_ref()
+            .map_or(0, |it| it.failures)
+            .saturating_add(1),
     };
     let next_attempt = result.err().map(|failure| {
         let delay = delay(failure, failures);
@@ -69,7 +79,13 @@ pub fn record(status: &mut ImageStreamStatus, import: &TagImport, result: Result
 }
 
 /// Records the image of another stream.
-pub(super) fn follow(status: &mut ImageStreamStatus, tag: &str, found: &TagEvent, generation: i64, facts: &Facts) {
+pub(super) fn follow(
+    status: &mut ImageStreamStatus,
+    tag: &str,
+    found: &TagEvent,
+    generation: i64,
+    facts: &Facts,
+) {
     let now = seconds(facts.now);
     condition(status, tag, Ok(()), generation, now);
     let event = TagEvent {
@@ -83,7 +99,10 @@ pub(super) fn follow(status: &mut ImageStreamStatus, tag: &str, found: &TagEvent
 /// The image that a tag stands for now. The same image is not recorded twice in a row.
 fn push(tag: &mut NamedTagEventList, event: TagEvent, history: usize) {
     match tag.items.first_mut() {
-        Some(newest) if newest.image == event.image && newest.docker_image_reference == event.docker_image_reference => {
+        Some(newest)
+            if newest.image == event.image
+                && newest.docker_image_reference == event.docker_image_reference =>
+        {
             newest.generation = event.generation;
         }
         _ => tag.items.insert(0, event),
@@ -92,15 +111,28 @@ fn push(tag: &mut NamedTagEventList, event: TagEvent, history: usize) {
 }
 
 /// Sets the condition of a tag. Its time changes only with its status.
-pub(super) fn condition(status: &mut ImageStreamStatus, tag: &str, result: Result<(), &ImportFailure>, generation: i64, now: Timestamp) {
+pub(super) fn condition(
+    status: &mut ImageStreamStatus,
+    tag: &str,
+    result: Result<(), &ImportFailure>,
+    generation: i64,
+    now: Timestamp,
+) {
     let (text, reason, message) = match result {
         Ok(()) => ("True", "Imported", String::new()),
         Err(failure) => ("False", failure.reason, shortened(&failure.message)),
     };
     let tag = entry(status, tag);
-    let old = tag.conditions.iter().position(|it| it.kind == IMPORT_SUCCESS);
-    let since = old.map(|at| &tag.conditions[at]).filter(|old| old.status == text);
-    let since = since.and_then(|old| old.last_transition_time).unwrap_or_else(|| seconds(now));
+    let old = tag
+        .conditions
+        .iter()
+        .position(|it| it.kind == IMPORT_SUCCESS);
+    let since = old
+        .map(|at| &tag.conditions[at])
+        .filter(|old| old.status == text);
+    let since = since
+        .and_then(|old| old.last_transition_time)
+        .unwrap_or_else(|| seconds(now));
     let condition = TagEventCondition {
         kind: IMPORT_SUCCESS.to_owned(),
         status: text.to_owned(),
@@ -117,14 +149,22 @@ pub(super) fn condition(status: &mut ImageStreamStatus, tag: &str, result: Resul
 
 /// Removes the history of tags that users deleted. What was pushed has no source in the spec, and stays.
 pub(super) fn forget_deleted(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
-    status.tags.retain(|tag| tag.import.is_none() || spec.tag(&tag.tag).is_some());
+    status
+        .tags
+        .retain(|tag| tag.import.is_none() || spec.tag(&tag.tag).is_some());
 }
 
 /// Counts the tags for `kubectl get`.
 pub fn summarize(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
-    let newest = status.tags.iter().filter_map(|tag| Some((tag.items.first()?.created, &tag.tag)));
+    let newest = status
+        .tags
+        .iter()
+        .filter_map(|tag| Some((tag.items.first()?.created, &tag.tag)));
     let newest = newest.max();
-    let only_spec = spec.tags.iter().filter(|tag| status.tag(&tag.name).is_none());
+    let only_spec = spec
+        .tags
+        .iter()
+        .filter(|tag| status.tag(&tag.name).is_none());
     let failing = status.tags.iter().filter(|tag| tag.import_failed()).count();
     status.summary = Some(StreamSummary {
         repository: repository(status),
@@ -137,7 +177,10 @@ pub fn summarize(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
 
 /// The repository of the stream, or the one that all images share.
 fn repository(status: &ImageStreamStatus) -> String {
-    let own = [&status.public_docker_image_repository, &status.docker_image_repository];
+    let own = [
+        &status.public_docker_image_repository,
+        &status.docker_image_repository,
+    ];
     if let Some(own) = own.into_iter().find(|own| !own.is_empty()) {
         return own.clone();
     }
@@ -153,20 +196,30 @@ fn repository(status: &ImageStreamStatus) -> String {
 }
 
 fn entry<'a>(status: &'a mut ImageStreamStatus, tag: &str) -> &'a mut NamedTagEventList {
-    let at = status.tags.iter().position(|it| it.tag == tag).unwrap_or_else(|| {
-        status.tags.push(NamedTagEventList {
-            tag: tag.to_owned(),
-            ..NamedTagEventList::default()
+    let at = status
+        .tags
+        .iter()
+        .position(|it| it.tag == tag)
+        .unwrap_or_else(|| {
+            status.tags.push(NamedTagEventList {
+                tag: tag.to_owned(),
+                ..NamedTagEventList::default()
+            });
+            status.tags.len() - 1
         });
-        status.tags.len() - 1
-    });
     &mut status.tags[at]
 }
 
 fn delay(failure: &ImportFailure, failures: u32) -> Duration {
-    let (first, longest) = if failure.transient { TRANSIENT } else { PERMANENT };
+    let (first, longest) = if failure.transient {
+        TRANSIENT
+    } else {
+        PERMANENT
+    };
     let doubled = first.saturating_mul(1 << failures.saturating_sub(1).min(10));
-    doubled.max(failure.retry_after.unwrap_or_default()).min(longest)
+    doubled
+        .max(failure.retry_after.unwrap_or_default())
+        .min(longest)
 }
 
 fn shortened(message: &str) -> String {

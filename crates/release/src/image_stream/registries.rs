@@ -67,13 +67,17 @@ impl Registries {
         if now < registry.not_before {
             return Allowance {
                 imports: 0,
-                wait: registry.not_before - now,
+                wait: registry.not_before.saturating_sub(now),
             };
         }
         let whole = f64::from(REQUESTS_PER_IMPORT);
         // After a failure, one import finds out whether the registry works again.
         let possible = (registry.tokens / whole) as u32;
-        let imports = if registry.failures > 0 { possible.min(1) } else { possible };
+        let imports = if registry.failures > 0 {
+            possible.min(1)
+        } else {
+            possible
+        };
         let missing = (whole - registry.tokens).max(0.0);
         let wait = Duration::from_secs_f64(missing / self.rate());
         Allowance { imports, wait }
@@ -98,7 +102,10 @@ impl Registries {
 
     /// Whether the last request failed.
     pub fn is_failing(&self, host: &str) -> bool {
-        self.by_host.lock().get(host).is_some_and(|registry| registry.failures > 0)
+        self.by_host
+            .lock()
+            .get(host)
+            .is_some_and(|registry| registry.failures > 0)
     }
 
     /// Notes that the registry failed, and returns how long it is left alone.
@@ -109,12 +116,19 @@ impl Registries {
         registry.failures = registry.failures.saturating_add(1);
         let delay = doubled.max(retry_after.unwrap_or_default()).min(MAX_DELAY);
         registry.not_before = registry.not_before.max(now + delay);
-        registry.not_before - now
+        registry.not_before.saturating_sub(now)
     }
 
-    fn entry<'a>(&self, by_host: &'a mut BTreeMap<String, Registry>, host: &str, now: Uptime) -> &'a mut Registry {
+    fn entry<'a>(
+        &self,
+        by_host: &'a mut BTreeMap<String, Registry>,
+        host: &str,
+        now: Uptime,
+    ) -> &'a mut Registry {
         if by_host.len() >= MAX_REGISTRIES && !by_host.contains_key(host) {
-            let oldest = by_host.iter().min_by_key(|(_, registry)| registry.filled_at);
+            let oldest = by_host
+                .iter()
+                .min_by_key(|(_, registry)| registry.filled_at);
             if let Some(oldest) = oldest.map(|(host, _)| host.clone()) {
                 by_host.remove(&oldest);
             }
@@ -146,12 +160,21 @@ mod tests {
         let registries = Registries::new(3600);
         let first = registries.failed("r", None, SECOND);
         assert_eq!(first, FIRST_DELAY);
-        assert_eq!(registries.allowance("r", SECOND), Allowance { imports: 0, wait: FIRST_DELAY });
+        assert_eq!(
+            registries.allowance("r", SECOND),
+            Allowance {
+                imports: 0,
+                wait: FIRST_DELAY
+            }
+        );
         assert!(registries.allowance("other", SECOND).imports > 10);
         let now = SECOND + FIRST_DELAY;
         assert_eq!(registries.allowance("r", now).imports, 1, "one finds out");
         assert_eq!(registries.failed("r", None, now), FIRST_DELAY * 2);
-        assert_eq!(registries.failed("r", Some(SECOND * 300), now), SECOND * 300);
+        assert_eq!(
+            registries.failed("r", Some(SECOND * 300), now),
+            SECOND * 300
+        );
         assert_eq!(registries.failed("r", Some(HOUR * 9), now), MAX_DELAY);
         registries.succeeded("r", 1, now + MAX_DELAY);
         assert!(registries.allowance("r", now + MAX_DELAY).imports > 1);

@@ -17,7 +17,10 @@ use crate::{
 };
 
 fn stream(name: &str, config: &str, tags: &[&str]) -> ImageStream {
-    let tags: Vec<_> = tags.iter().map(|tag| json!({"tag": tag, "items": []})).collect();
+    let tags: Vec<_> = tags
+        .iter()
+        .map(|tag| json!({"tag": tag, "items": []}))
+        .collect();
     let object = json!({"metadata": {"name": name, "namespace": "ocp", "annotations": {CONFIG: config}}, "spec": {}, "status": {"tags": tags}});
     serde_json::from_value(object).unwrap()
 }
@@ -26,9 +29,15 @@ const STABLE: &str = r#"{"name": "4-stable", "as": "Stable", "alternateImageRepo
 
 #[test]
 fn tags_of_stable_streams_are_kept_and_unreadable_streams_stop_everything() {
-    let found = scope(&[stream("release", STABLE, &["4.99.0"]), stream("plain", r#"{"name": "x", "to": "y"}"#, &["other"])]);
+    let found = scope(&[
+        stream("release", STABLE, &["4.99.0"]),
+        stream("plain", r#"{"name": "x", "to": "y"}"#, &["other"]),
+    ]);
     assert_eq!(found.valid, BTreeSet::from(["4.99.0".to_owned()]));
-    assert_eq!(found.repositories, BTreeSet::from(["reg.example.com/mirror/release".to_owned()]));
+    assert_eq!(
+        found.repositories,
+        BTreeSet::from(["reg.example.com/mirror/release".to_owned()])
+    );
     assert_eq!(scope(&[stream("broken", "{", &[])]).unreadable.len(), 1);
 }
 
@@ -51,11 +60,16 @@ async fn a_pass_deletes_what_expired_up_to_its_limit_and_leaves_failing_registri
     let registry = Emulator::new(Registry::in_memory(Settings::default(), clock), clock);
     let network = Network::default();
     network.mount("reg.example.com", registry.transport());
-    let http = Client::builder("registry", clock).transport(network.transport()).build().unwrap();
+    let http = Client::builder("registry", clock)
+        .transport(network.transport())
+        .build()
+        .unwrap();
     let client = RegistryClient::new(http, Credentials::none(), ClientOptions::default());
     let built = sample::release().remove(1).build().unwrap();
     for tag in ["4.99.0", "4.98.0", "4.97.0", "4.96.0"] {
-        let target: ImageRef = format!("reg.example.com/mirror/release:{tag}").parse().unwrap();
+        let target: ImageRef = format!("reg.example.com/mirror/release:{tag}")
+            .parse()
+            .unwrap();
         sample::push(&client, &built, &target).await.unwrap();
     }
     let repository: ImageRef = "reg.example.com/mirror/release".parse().unwrap();
@@ -76,13 +90,26 @@ async fn a_pass_deletes_what_expired_up_to_its_limit_and_leaves_failing_registri
         status: http::StatusCode::TOO_MANY_REQUESTS,
         retry_after: Some(3600),
     };
-    registry.faults().inject(CallMatcher::path("/v2/mirror/release/manifests/*").times(1), Fault::Refused(refusal));
+    registry.faults().inject(
+        CallMatcher::path("/v2/mirror/release/manifests/*").times(1),
+        Fault::Refused(refusal),
+    );
     let report = pass(&client, &wanted, &Options::default()).await;
-    assert!(report.deleted.is_empty() && report.problems.len() == 1, "{report:?}");
+    assert!(
+        report.deleted.is_empty() && report.problems.len() == 1,
+        "{report:?}"
+    );
     assert_eq!(registry.faults().unused(), [""; 0]);
     clock.sleep(Duration::from_hours(2)).await;
     let report = pass(&client, &wanted, &Options::default()).await;
     assert_eq!(report.deleted, ["reg.example.com/mirror/release:4.98.0"]);
-    assert_eq!(client.tags(&repository).await.unwrap(), ["4.99.0"], "the image that they shared is still there");
-    client.manifest(&repository.with_tag("4.99.0").unwrap()).await.unwrap();
+    assert_eq!(
+        client.tags(&repository).await.unwrap(),
+        ["4.99.0"],
+        "the image that they shared is still there"
+    );
+    client
+        .manifest(&repository.with_tag("4.99.0").unwrap())
+        .await
+        .unwrap();
 }

@@ -24,13 +24,13 @@ use neap_kit::{
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use self::auth::{Authorization, TokenCache};
 pub use self::{
     auth::Access,
     blob::BlobStream,
     error::{Error, What},
     pull::Found,
 };
-use self::auth::{Authorization, TokenCache};
 use super::{
     challenge::{self, Challenge},
     credentials::Credentials,
@@ -40,7 +40,7 @@ use super::{
 /// Requests to one registry at a time.
 const MAX_PER_REGISTRY: usize = 6;
 /// The time for requests without a large body.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// Registries whose scheme and challenge are remembered.
 const MAX_HOSTS: usize = 1000;
 /// How long they are remembered.
@@ -200,7 +200,12 @@ impl RegistryClient {
         Err(failure.unwrap_or_else(|| Error::not_found(image, What::Registry)))
     }
 
-    async fn ping(&self, image: &ImageRef, endpoint: &Endpoint, scheme: &'static str) -> Result<Host, Error> {
+    async fn ping(
+        &self,
+        image: &ImageRef,
+        endpoint: &Endpoint,
+        scheme: &'static str,
+    ) -> Result<Host, Error> {
         let address = format!("{scheme}://{}/v2/", endpoint.host);
         let request = self.http.get(&address).insecure(self.options.insecure);
         let response = request.deadline(DEADLINE).send().await;
@@ -215,7 +220,11 @@ impl RegistryClient {
             _ => {
                 let failed = response.success().await;
                 return match failed {
-                    Ok(_) => Ok(Host { scheme, challenge: None, learned_at: self.clock().uptime() }),
+                    Ok(_) => Ok(Host {
+                        scheme,
+                        challenge: None,
+                        learned_at: self.clock().uptime(),
+                    }),
                     Err(error) => Err(Error::call(image, What::Registry, error)),
                 };
             }
@@ -229,7 +238,10 @@ impl RegistryClient {
 
     /// The address of a part of a repository, such as `manifests/latest`.
     fn address(host: &Host, endpoint: &Endpoint, path: &str) -> String {
-        format!("{}://{}/v2/{}/{path}", host.scheme, endpoint.host, endpoint.repository)
+        format!(
+            "{}://{}/v2/{}/{path}",
+            host.scheme, endpoint.host, endpoint.repository
+        )
     }
 
     /// Sends what `make` puts together, authorized for `access`; again with a new token if the registry asks
@@ -245,7 +257,8 @@ impl RegistryClient {
         let endpoint = image.endpoint();
         let host = self.host(image, &endpoint).await?;
         let address = Self::address(&host, &endpoint, path);
-        self.send_to(image, what, access, &address, |http| make(http, &address)).await
+        self.send_to(image, what, access, &address, |http| make(http, &address))
+            .await
     }
 
     /// The same for an address that the registry gave, such as that of an upload.
@@ -259,14 +272,20 @@ impl RegistryClient {
     ) -> Result<Response, Error> {
         let endpoint = image.endpoint();
         let host = self.host(image, &endpoint).await?;
-        let same_origin = origin_of(address) == Some((host.scheme.to_owned(), endpoint.host.clone()));
+        let same_origin =
+            origin_of(address) == Some((host.scheme.to_owned(), endpoint.host.clone()));
         let mut authorization = match (&host.challenge, same_origin) {
-            (Some(challenge), true) => self.authorization(image, &endpoint, &host, challenge, access, false).await?,
+            (Some(challenge), true) => {
+                self.authorization(image, &endpoint, &host, challenge, access, false)
+                    .await?
+            }
             _ => Authorization::None,
         };
         let mut renewed = false;
         loop {
-            let request = authorization.apply(make(&self.http)).insecure(self.options.insecure);
+            let request = authorization
+                .apply(make(&self.http))
+                .insecure(self.options.insecure);
             let permit = self.semaphore(&endpoint.host);
             let response = {
                 let _permit: Option<SemaphorePermit<'_>> = permit.acquire().await.ok();
@@ -281,13 +300,20 @@ impl RegistryClient {
             let Some(asked) = asked else {
                 return Ok(response);
             };
-            authorization = self.authorization(image, &endpoint, &host, &asked, access, true).await?;
+            authorization = self
+                .authorization(image, &endpoint, &host, &asked, access, true)
+                .await?;
             renewed = true;
         }
     }
 
     /// The response if it is a success, or the error that it stands for.
-    async fn checked(&self, image: &ImageRef, what: What, response: Response) -> Result<Response, Error> {
+    async fn checked(
+        &self,
+        image: &ImageRef,
+        what: What,
+        response: Response,
+    ) -> Result<Response, Error> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);

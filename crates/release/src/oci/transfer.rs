@@ -70,7 +70,9 @@ impl Progress {
     /// Blobs that will be needed.
     pub fn expect(&self, descriptors: &[Descriptor]) {
         let bytes = descriptors.iter().map(Descriptor::size).sum();
-        self.0.blobs.fetch_add(descriptors.len() as u64, Ordering::Relaxed);
+        self.0
+            .blobs
+            .fetch_add(descriptors.len() as u64, Ordering::Relaxed);
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -83,7 +85,12 @@ impl Progress {
 
 /// Copies the image at `source` to `target`, which has the tag under which it is to be found, or no tag. The
 /// bytes of the manifests are not changed. Returns the manifest.
-pub async fn copy(client: &RegistryClient, source: &ImageRef, target: &ImageRef, progress: &Progress) -> Result<Manifest, Error> {
+pub async fn copy(
+    client: &RegistryClient,
+    source: &ImageRef,
+    target: &ImageRef,
+    progress: &Progress,
+) -> Result<Manifest, Error> {
     let manifest = client.manifest(source).await?;
     copy_manifest(client, source, target, &manifest, progress).await?;
     Ok(manifest)
@@ -121,7 +128,8 @@ pub async fn copy_manifest(
 pub fn blobs(manifest: &Manifest) -> Vec<Descriptor> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let all = manifest.descriptors().cloned();
-    all.filter(|it| seen.insert(it.digest().to_string())).collect()
+    all.filter(|it| seen.insert(it.digest().to_string()))
+        .collect()
 }
 
 /// Makes these blobs of the repository `source` exist in the repository `target`.
@@ -136,7 +144,8 @@ pub async fn copy_blobs(
         return Ok(());
     }
     progress.expect(descriptors);
-    let copies = stream::iter(descriptors).map(|it| copy_blob(client, source, target, it, progress));
+    let copies =
+        stream::iter(descriptors).map(|it| copy_blob(client, source, target, it, progress));
     let limited = copies.buffer_unordered(client.parallelism());
     limited.try_for_each(|()| async { Ok(()) }).await
 }

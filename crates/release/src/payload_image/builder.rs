@@ -129,14 +129,19 @@ pub struct Built {
 impl Built {
     /// The manifest that is found under the tag.
     pub fn manifest(&self) -> Option<&Manifest> {
-        self.list.as_ref().or_else(|| self.images.first().map(|image| &image.manifest))
+        self.list
+            .as_ref()
+            .or_else(|| self.images.first().map(|image| &image.manifest))
     }
 }
 
 /// Reads the images and makes the payload. Nothing is pushed.
 pub async fn build(client: &RegistryClient, request: Request) -> Result<Built, Error> {
     let exclude = &request.release.exclude;
-    let wanted = request.components.into_iter().filter(|it| !exclude.contains(&it.name));
+    let wanted = request
+        .components
+        .into_iter()
+        .filter(|it| !exclude.contains(&it.name));
     let read = stream::iter(wanted).map(|component| read_component(client, component));
     let read = read.buffered(client.parallelism());
     let read: Vec<ReadComponent> = read.try_collect().await?;
@@ -144,7 +149,10 @@ pub async fn build(client: &RegistryClient, request: Request) -> Result<Built, E
     let times = read.iter().filter_map(|it| it.created);
     let times = times.chain(base.images.iter().filter_map(|it| it.config.created));
     // The newest image, and not the clock: the same images give the same payload.
-    let created = request.created.or_else(|| times.max()).unwrap_or(Timestamp::UNIX_EPOCH);
+    let created = request
+        .created
+        .or_else(|| times.max())
+        .unwrap_or(Timestamp::UNIX_EPOCH);
     let mut release = request.release;
     release.created = created;
     if release.name.is_empty() {
@@ -165,7 +173,11 @@ pub async fn build(client: &RegistryClient, request: Request) -> Result<Built, E
     }
     let list = match &base.list {
         Some((list, children)) => {
-            let children: Vec<_> = children.iter().cloned().zip(images.iter().cloned()).collect();
+            let children: Vec<_> = children
+                .iter()
+                .cloned()
+                .zip(images.iter().cloned())
+                .collect();
             Some(image::rebuild_list(list, &children)?)
         }
         None => None,
@@ -184,7 +196,12 @@ pub async fn build(client: &RegistryClient, request: Request) -> Result<Built, E
 
 /// Pushes a payload. The tag is written when everything that it names is there; until then, and after a
 /// failure, it stands for what it stood for before.
-pub async fn push(client: &RegistryClient, built: &Built, target: &ImageRef, progress: &Progress) -> Result<ImageRef, Error> {
+pub async fn push(
+    client: &RegistryClient,
+    built: &Built,
+    target: &ImageRef,
+    progress: &Progress,
+) -> Result<ImageRef, Error> {
     if target.digest_text().is_some() {
         return Err(Error::TargetDigest(target.to_string()));
     }
@@ -197,9 +214,13 @@ pub async fn push(client: &RegistryClient, built: &Built, target: &ImageRef, pro
     if let Some(base) = &built.base {
         transfer::copy_blobs(client, base, &repository, &base_layers, progress).await?;
     }
-    client.push_bytes(&repository, &built.layer.digest, &built.layer.bytes).await?;
+    client
+        .push_bytes(&repository, &built.layer.digest, &built.layer.bytes)
+        .await?;
     for image in &built.images {
-        client.push_bytes(&repository, &image.config_digest, &image.config).await?;
+        client
+            .push_bytes(&repository, &image.config_digest, &image.config)
+            .await?;
         if built.list.is_some() {
             let by_digest = repository.at_digest(&image.manifest.digest);
             client.push_manifest(&by_digest, &image.manifest).await?;
@@ -207,10 +228,12 @@ pub async fn push(client: &RegistryClient, built: &Built, target: &ImageRef, pro
     }
     let tagged = match target.tag() {
         Some(_) => target.clone(),
-        None => target.with_tag(&built.name).map_err(|source| Error::Reference {
-            component: built.name.clone(),
-            source,
-        })?,
+        None => target
+            .with_tag(&built.name)
+            .map_err(|source| Error::Reference {
+                component: built.name.clone(),
+                source,
+            })?,
     };
     if let Some(manifest) = built.manifest() {
         client.push_manifest(&tagged, manifest).await?;
@@ -230,16 +253,22 @@ struct ReadComponent {
 }
 
 /// Reads the labels of a component, and the manifests of one that has some.
-async fn read_component(client: &RegistryClient, mut component: Component) -> Result<ReadComponent, Error> {
+async fn read_component(
+    client: &RegistryClient,
+    mut component: Component,
+) -> Result<ReadComponent, Error> {
     let name = component.name.clone();
     let failed = |source| Error::Component {
         component: name.clone(),
         source: Box::new(source),
     };
-    let image: ImageRef = component.pull_spec.parse().map_err(|source| Error::Reference {
-        component: name.clone(),
-        source,
-    })?;
+    let image: ImageRef = component
+        .pull_spec
+        .parse()
+        .map_err(|source| Error::Reference {
+            component: name.clone(),
+            source,
+        })?;
     let outer = client.manifest(&image).await.map_err(failed)?;
     // A tag may stand for another image tomorrow; the payload names the image that was read.
     component.pull_spec = image.at_digest(&outer.digest).to_string();
@@ -260,10 +289,19 @@ async fn read_component(client: &RegistryClient, mut component: Component) -> Re
 }
 
 /// The only image of a list, or that for linux/amd64.
-async fn one_image(client: &RegistryClient, image: &ImageRef, outer: &Manifest) -> Result<Manifest, RegistryError> {
+async fn one_image(
+    client: &RegistryClient,
+    image: &ImageRef,
+    outer: &Manifest,
+) -> Result<Manifest, RegistryError> {
     match client.image_of(image, outer, &PlatformFilter::Any).await {
-        Err(RegistryError::Platform { source: platform::Error::Several(_), .. }) => {
-            client.image_of(image, outer, &PlatformFilter::linux_amd64()).await
+        Err(RegistryError::Platform {
+            source: platform::Error::Several(_),
+            ..
+        }) => {
+            client
+                .image_of(image, outer, &PlatformFilter::linux_amd64())
+                .await
         }
         result => result,
     }
@@ -272,9 +310,21 @@ async fn one_image(client: &RegistryClient, image: &ImageRef, outer: &Manifest) 
 /// The regular files of an operator's folder of manifests. Only its last layer is read, so that it does not
 /// bring the manifests of an operator that it is built on; of an image that the user put in place of another,
 /// all layers.
-async fn read_manifests(client: &RegistryClient, image: &ImageRef, component: &Component, found: &Manifest) -> Result<Vec<ManifestFile>, Error> {
-    let layers = found.image().map(|it| it.layers().clone()).unwrap_or_default();
-    let first = if component.replaced { 0 } else { layers.len().saturating_sub(1) };
+async fn read_manifests(
+    client: &RegistryClient,
+    image: &ImageRef,
+    component: &Component,
+    found: &Manifest,
+) -> Result<Vec<ManifestFile>, Error> {
+    let layers = found
+        .image()
+        .map(|it| it.layers().clone())
+        .unwrap_or_default();
+    let first = if component.replaced {
+        0
+    } else {
+        layers.len().saturating_sub(1)
+    };
     let mut files: BTreeMap<String, ManifestFile> = BTreeMap::new();
     for descriptor in &layers[first..] {
         let limits = Limits::for_manifests(descriptor.size());
@@ -287,22 +337,17 @@ async fn read_manifests(client: &RegistryClient, image: &ImageRef, component: &C
             let Some(name) = entry.head.name.strip_prefix(FOLDER) else {
                 continue;
             };
-            match entry.head.kind {
-                EntryKind::Whiteout => {
-                    if name == ".wh..wh..opq" {
-                        files.clear();
-                    } else {
-                        files.remove(name.trim_start_matches(".wh."));
-                    }
-                }
-                _ => {
-                    let file = ManifestFile {
-                        name: name.to_owned(),
-                        mtime: entry.head.mtime,
-                        content: entry.content,
-                    };
-                    files.insert(name.to_owned(), file);
-                }
+            if entry.head.kind != EntryKind::Whiteout {
+                let file = ManifestFile {
+                    name: name.to_owned(),
+                    mtime: entry.head.mtime,
+                    content: entry.content,
+                };
+                files.insert(name.to_owned(), file);
+            } else if name == ".wh..wh..opq" {
+                files.clear();
+            } else {
+                files.remove(name.trim_start_matches(".wh."));
             }
         }
     }
@@ -322,30 +367,48 @@ struct ReadBase {
     list: Option<(Manifest, Vec<Descriptor>)>,
 }
 
-async fn read_base(client: &RegistryClient, choice: &BaseChoice, read: &[ReadComponent], keep_list: bool) -> Result<ReadBase, Error> {
+async fn read_base(
+    client: &RegistryClient,
+    choice: &BaseChoice,
+    read: &[ReadComponent],
+    keep_list: bool,
+) -> Result<ReadBase, Error> {
     let reference: ImageRef = match choice {
         BaseChoice::Scratch => return Ok(ReadBase::default()),
         BaseChoice::Image(image) => image.clone(),
         BaseChoice::Component(name) => {
             let found = read.iter().find(|it| it.component.name == *name);
             let found = found.ok_or_else(|| assemble::Error::NoBase(name.clone()))?;
-            found.component.pull_spec.parse().map_err(|source| Error::Reference {
-                component: name.clone(),
-                source,
-            })?
+            found
+                .component
+                .pull_spec
+                .parse()
+                .map_err(|source| Error::Reference {
+                    component: name.clone(),
+                    source,
+                })?
         }
     };
     let outer = client.manifest(&reference).await?;
     let mut children = Vec::new();
     let images = match outer.list() {
         Some(list) if keep_list => {
-            children = list.manifests().iter().filter(|it| is_image(it)).cloned().collect();
+            children = list
+                .manifests()
+                .iter()
+                .filter(|it| is_image(it))
+                .cloned()
+                .collect();
             if children.is_empty() {
                 return Err(Error::EmptyList(reference.to_string()));
             }
             let mut images = Vec::new();
             for child in &children {
-                images.push(client.manifest(&reference.at_digest(child.digest())).await?);
+                images.push(
+                    client
+                        .manifest(&reference.at_digest(child.digest()))
+                        .await?,
+                );
             }
             images
         }

@@ -56,7 +56,10 @@ pub struct ManifestChange {
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it with a reference")]
-fn base64_or_null<S: Serializer>(content: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn base64_or_null<S: Serializer>(
+    content: &Option<Vec<u8>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match content {
         Some(content) => serializer.serialize_str(&BASE64_STANDARD.encode(content)),
         None => serializer.serialize_none(),
@@ -82,7 +85,11 @@ impl ImageChange {
         match (&self.from, &self.to) {
             (Some(from), Some(to)) => {
                 let (from, to) = (from.annotation(COMMIT_ID), to.annotation(COMMIT_ID));
-                if !from.is_empty() && !to.is_empty() && from != to { Kind::Changed } else { Kind::Rebuilt }
+                if !from.is_empty() && !to.is_empty() && from != to {
+                    Kind::Changed
+                } else {
+                    Kind::Rebuilt
+                }
             }
             (None, _) => Kind::Added,
             (_, None) => Kind::Removed,
@@ -98,12 +105,16 @@ pub fn difference(from: &Payload, to: &Payload) -> Difference {
     };
     let manifests = |payload: &Payload| -> BTreeMap<String, Vec<u8>> {
         let files = payload.contents.manifests().into_iter();
-        files.map(|(name, file)| (name.to_owned(), file.content.clone())).collect()
+        files
+            .map(|(name, file)| (name.to_owned(), file.content.clone()))
+            .collect()
     };
-    let images = pairs(tags(from), tags(to)).filter(|(_, from, to)| spec(from.as_ref()) != spec(to.as_ref()));
+    let images = pairs(tags(from), tags(to))
+        .filter(|(_, from, to)| spec(from.as_ref()) != spec(to.as_ref()));
     let images = images.map(|(name, from, to)| (name.clone(), ImageChange { name, from, to }));
     let files = pairs(manifests(from), manifests(to)).filter(|(_, from, to)| from != to);
-    let files = files.map(|(filename, from, to)| (filename.clone(), ManifestChange { filename, from, to }));
+    let files =
+        files.map(|(filename, from, to)| (filename.clone(), ManifestChange { filename, from, to }));
     Difference {
         from: info(from, None),
         to: info(to, None),
@@ -117,13 +128,19 @@ fn spec(tag: Option<&Tag>) -> Option<&str> {
 }
 
 /// All keys of two maps with their values.
-fn pairs<T>(mut from: BTreeMap<String, T>, to: BTreeMap<String, T>) -> impl Iterator<Item = (String, Option<T>, Option<T>)> {
+fn pairs<T>(
+    mut from: BTreeMap<String, T>,
+    to: BTreeMap<String, T>,
+) -> impl Iterator<Item = (String, Option<T>, Option<T>)> {
     let mut found: BTreeMap<String, (Option<T>, Option<T>)> = BTreeMap::new();
     for (name, value) in to {
         let before = from.remove(&name);
         found.insert(name, (before, Some(value)));
     }
-    found.extend(from.into_iter().map(|(name, value)| (name, (Some(value), None))));
+    found.extend(
+        from.into_iter()
+            .map(|(name, value)| (name, (Some(value), None))),
+    );
     found.into_iter().map(|(name, (from, to))| (name, from, to))
 }
 
@@ -145,16 +162,33 @@ impl Difference {
             return format!("The payloads are the same: {}\n", from.digest);
         }
         let mut rows = vec![row(&["", "FROM", "TO"])];
-        rows.push(row(&["Name:", &from.references.metadata.name, &to.references.metadata.name]));
-        let created = |it: &ReleaseInfo| it.config.created.map(|time| time.to_string()).unwrap_or_default();
+        rows.push(row(&[
+            "Name:",
+            &from.references.metadata.name,
+            &to.references.metadata.name,
+        ]));
+        let created = |it: &ReleaseInfo| {
+            it.config
+                .created
+                .map(|time| time.to_string())
+                .unwrap_or_default()
+        };
         rows.push(row(&["Created:", &created(from), &created(to)]));
         let platform = |it: &ReleaseInfo| format!("{}/{}", it.config.os, it.config.architecture);
         if platform(from) != platform(to) {
             rows.push(row(&["OS/Arch:", &platform(from), &platform(to)]));
         }
         rows.push(row(&["Version:", from.version(), to.version()]));
-        let previous = to.metadata.as_ref().map(|it| it.previous.as_slice()).unwrap_or_default();
-        let upgrades = if previous.iter().any(|it| it == from.version()) { "Yes" } else { "No" };
+        let previous = to
+            .metadata
+            .as_ref()
+            .map(|it| it.previous.as_slice())
+            .unwrap_or_default();
+        let upgrades = if previous.iter().any(|it| it == from.version()) {
+            "Yes"
+        } else {
+            "No"
+        };
         rows.push(row(&["Upgrade From:", "", upgrades]));
         let mut out = aligned(&rows, "");
         for (kind, title) in [
@@ -170,29 +204,43 @@ impl Difference {
             }
         }
         if !self.changed_manifests.is_empty() {
-            let rows = self.changed_manifests.values().map(|it| {
-                let what = match (&it.from, &it.to) {
-                    (None, _) => "added",
-                    (_, None) => "removed",
-                    _ => "changed",
-                };
-                row(&[&it.filename, what])
-            });
-            let _ = write!(out, "\nManifests:\n{}", aligned(&rows.collect::<Vec<_>>(), "  "));
+            let _ = write!(out, "\nManifests:\n{}", self.manifest_rows());
         }
         out
+    }
+
+    fn manifest_rows(&self) -> String {
+        let rows = self.changed_manifests.values().map(|it| {
+            let what = match (&it.from, &it.to) {
+                (None, _) => "added",
+                (_, None) => "removed",
+                _ => "changed",
+            };
+            row(&[&it.filename, what])
+        });
+        aligned(&rows.collect::<Vec<_>>(), "  ")
     }
 }
 
 fn change(image: &ImageChange, commits: bool) -> Vec<String> {
-    let commit = |tag: &Option<Tag>| tag.as_ref().map(|tag| tag.annotation(COMMIT_ID).to_owned()).unwrap_or_default();
+    let commit = |tag: &Option<Tag>| {
+        tag.as_ref()
+            .map(|tag| tag.annotation(COMMIT_ID).to_owned())
+            .unwrap_or_default()
+    };
     let (before, after) = (commit(&image.from), commit(&image.to));
     let source = image.to.as_ref().or(image.from.as_ref());
-    let source = source.map(|tag| tag.annotation(SOURCE_LOCATION).to_owned()).unwrap_or_default();
+    let source = source
+        .map(|tag| tag.annotation(SOURCE_LOCATION).to_owned())
+        .unwrap_or_default();
     match (image.kind(), commits) {
         (Kind::Changed, true) => {
-            let link = web_path(&source).map(|path| format!("https://github.com/{path}/compare/{before}...{after}"));
-            row(&[&image.name, &link.unwrap_or_else(|| format!("{source} {before}...{after}"))])
+            let link = web_path(&source)
+                .map(|path| format!("https://github.com/{path}/compare/{before}...{after}"));
+            row(&[
+                &image.name,
+                &link.unwrap_or_else(|| format!("{source} {before}...{after}")),
+            ])
         }
         (Kind::Added | Kind::Rebuilt, true) => row(&[&image.name, &commit_url(&source, &after)]),
         (Kind::Removed, _) => row(&[&image.name]),

@@ -34,7 +34,9 @@ pub struct Extracted {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such file.
-    #[error("the payload {payload} has no file {name:?}; it has {count} files, which --to extracts")]
+    #[error(
+        "the payload {payload} has no file {name:?}; it has {count} files, which --to extracts"
+    )]
     NoFile {
         /// The payload.
         payload: String,
@@ -111,7 +113,9 @@ pub fn one(contents: &Contents, name: &str) -> Result<Vec<u8>, Error> {
 pub fn credentials_requests(contents: &Contents, cloud: Option<&str>) -> Result<Extracted, Error> {
     let provider = match cloud {
         Some(cloud) => {
-            let known = CLOUDS.iter().find(|(name, _)| *name == cloud.to_ascii_lowercase());
+            let known = CLOUDS
+                .iter()
+                .find(|(name, _)| *name == cloud.to_ascii_lowercase());
             let (_, prefix) = known.ok_or_else(|| Error::Cloud(cloud.to_owned()))?;
             Some(format!("{prefix}ProviderSpec"))
         }
@@ -126,7 +130,9 @@ pub fn credentials_requests(contents: &Contents, cloud: Option<&str>) -> Result<
                 continue;
             }
         };
-        let wanted = documents.iter().filter(|it| is_request(it, provider.as_deref()));
+        let wanted = documents
+            .iter()
+            .filter(|it| is_request(it, provider.as_deref()));
         let texts = wanted.map(to_yaml).collect::<Result<Vec<_>, _>>();
         let texts = texts.map_err(|source| Error::Manifest {
             file: name.to_owned(),
@@ -179,32 +185,71 @@ mod tests {
     }
 
     fn request(kind: &str) -> String {
-        format!("apiVersion: cloudcredential.openshift.io/v1\nkind: CredentialsRequest\nspec:\n  providerSpec:\n    kind: {kind}ProviderSpec\n")
+        format!(
+            "apiVersion: cloudcredential.openshift.io/v1\nkind: CredentialsRequest\nspec:\n  providerSpec:\n    kind: {kind}ProviderSpec\n"
+        )
     }
 
     #[test]
     fn files_keep_their_bytes_and_what_cannot_be_parsed_is_named() {
-        let files = [("a.yaml", "# kept\nkind: A\n"), ("b.yaml", "a: ["), ("notes", "text")];
+        let files = [
+            ("a.yaml", "# kept\nkind: A\n"),
+            ("b.yaml", "a: ["),
+            ("notes", "text"),
+        ];
         let found = all(&contents(&files)).unwrap();
         let names: Vec<_> = found.files.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["image-references", "release-metadata", "a.yaml", "b.yaml", "notes"]);
+        assert_eq!(
+            names,
+            [
+                "image-references",
+                "release-metadata",
+                "a.yaml",
+                "b.yaml",
+                "notes"
+            ]
+        );
         assert_eq!(found.files[2].content, b"# kept\nkind: A\n");
         assert_eq!(found.problems.len(), 1);
-        assert!(found.problems[0].starts_with("b.yaml"), "{:?}", found.problems);
+        assert!(
+            found.problems[0].starts_with("b.yaml"),
+            "{:?}",
+            found.problems
+        );
         assert_eq!(one(&contents(&files), "notes").unwrap(), b"text");
         let missing = one(&contents(&files), "nothing").unwrap_err().to_string();
-        assert!(missing.contains("4.99.0") && missing.contains("nothing"), "{missing}");
+        assert!(
+            missing.contains("4.99.0") && missing.contains("nothing"),
+            "{missing}"
+        );
     }
 
     #[test]
     fn requests_for_credentials_are_chosen_by_cloud() {
-        let both = format!("{}---\n{}---\nkind: Other\napiVersion: v1\n", request("AWS"), request("GCP"));
-        let contents = contents(&[("both.yaml", &both), ("azure.yaml", &request("Azure")), ("x.yaml", "kind: A\n")]);
-        assert_eq!(credentials_requests(&contents, None).unwrap().files.len(), 2);
+        let both = format!(
+            "{}---\n{}---\nkind: Other\napiVersion: v1\n",
+            request("AWS"),
+            request("GCP")
+        );
+        let contents = contents(&[
+            ("both.yaml", &both),
+            ("azure.yaml", &request("Azure")),
+            ("x.yaml", "kind: A\n"),
+        ]);
+        assert_eq!(
+            credentials_requests(&contents, None).unwrap().files.len(),
+            2
+        );
         let aws = credentials_requests(&contents, Some("aws")).unwrap().files;
         assert_eq!(aws.len(), 1);
         let text = String::from_utf8(aws[0].content.clone()).unwrap();
-        assert!(text.starts_with("---\n") && text.contains("AWSProviderSpec") && !text.contains("GCP"), "{text}");
-        assert!(matches!(credentials_requests(&contents, Some("moon")), Err(Error::Cloud(_))));
+        assert!(
+            text.starts_with("---\n") && text.contains("AWSProviderSpec") && !text.contains("GCP"),
+            "{text}"
+        );
+        assert!(matches!(
+            credentials_requests(&contents, Some("moon")),
+            Err(Error::Cloud(_))
+        ));
     }
 }

@@ -207,6 +207,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+#[expect(clippy::ref_option, reason = "serde calls it with a reference")]
 fn whole_seconds<S: serde::Serializer>(
     time: &Option<Timestamp>,
     serializer: S,

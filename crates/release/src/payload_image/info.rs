@@ -91,8 +91,16 @@ pub struct LayerInfo {
 
 impl ImageInfo {
     /// What is known of an image; `list` is the list that it was chosen from.
-    pub fn new(image: &ImageRef, manifest: &Manifest, list: Option<&Manifest>, config: ImageConfig) -> Self {
-        let layers = manifest.image().map(|it| it.layers().as_slice()).unwrap_or_default();
+    pub fn new(
+        image: &ImageRef,
+        manifest: &Manifest,
+        list: Option<&Manifest>,
+        config: ImageConfig,
+    ) -> Self {
+        let layers = manifest
+            .image()
+            .map(|it| it.layers().as_slice())
+            .unwrap_or_default();
         let layers = layers.iter().map(|it| LayerInfo {
             media_type: it.media_type().to_string(),
             digest: it.digest().to_string(),
@@ -121,7 +129,11 @@ pub fn info(payload: &Payload, images: Option<BTreeMap<String, ImageInfo>>) -> R
         image: payload.image.to_string(),
         content_digest: digest.clone(),
         digest,
-        list_digest: payload.list.as_ref().map(|list| list.digest.to_string()).unwrap_or_default(),
+        list_digest: payload
+            .list
+            .as_ref()
+            .map(|list| list.digest.to_string())
+            .unwrap_or_default(),
         config: payload.config.clone(),
         metadata: payload.contents.metadata.clone(),
         references: payload.contents.references.clone(),
@@ -174,13 +186,20 @@ fn display_versions(tags: &[Tag]) -> (BTreeMap<String, DisplayVersion>, Vec<Stri
     });
     let several: Vec<_> = several.map(|(key, _)| key.clone()).collect();
     if !several.is_empty() {
-        warnings.push(format!("multiple versions reported for {}", several.join(", ")));
+        warnings.push(format!(
+            "multiple versions reported for {}",
+            several.join(", ")
+        ));
     }
     let shown = found.into_iter().filter_map(|(key, values)| {
         let named = values.iter().find(|(_, name)| !name.is_empty());
         let (version, own) = values.first()?;
-        let of_first = values.iter().find(|(other, name)| other == version && !name.is_empty());
-        let name = of_first.or(named.filter(|_| values.len() == 1)).map_or(own, |(_, name)| name);
+        let of_first = values
+            .iter()
+            .find(|(other, name)| other == version && !name.is_empty());
+        let name = of_first
+            .or(named.filter(|_| values.len() == 1))
+            .map_or(own, |(_, name)| name);
         let shown = DisplayVersion {
             version: version.clone(),
             display_name: name.clone(),
@@ -193,7 +212,10 @@ fn display_versions(tags: &[Tag]) -> (BTreeMap<String, DisplayVersion>, Vec<Stri
 fn versions_tags(tags: &[Tag]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for tag in tags {
-        for key in labels::versions(tag.annotation(VERSIONS)).unwrap_or_default().into_keys() {
+        for key in labels::versions(tag.annotation(VERSIONS))
+            .unwrap_or_default()
+            .into_keys()
+        {
             if labels::counts(&tag.name, &key) {
                 found.insert(key, tag.name.clone());
             }

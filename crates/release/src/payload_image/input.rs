@@ -14,10 +14,14 @@ use crate::oci::reference::{ImageRef, InvalidRef};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No repository that is reachable from outside.
-    #[error("image stream {0} has no public repository; use --reference-mode=source to keep the locations of its images")]
+    #[error(
+        "image stream {0} has no public repository; use --reference-mode=source to keep the locations of its images"
+    )]
     NoPublicRepository(String),
     /// A tag is newer than its image.
-    #[error("tag {tag} of image stream {stream} was changed and not imported yet (generation {spec}, imported {status})")]
+    #[error(
+        "tag {tag} of image stream {stream} was changed and not imported yet (generation {spec}, imported {status})"
+    )]
     NotImported {
         /// The stream.
         stream: String,
@@ -60,7 +64,9 @@ pub enum Error {
 /// The components of another payload, by the images in its list.
 pub fn from_payload(references: &ImageReferences) -> Result<Vec<Component>, Error> {
     let tags = references.spec.tags.iter().map(|tag| {
-        let pull_spec = tag.pull_spec().ok_or_else(|| Error::NoImage(tag.name.clone()))?;
+        let pull_spec = tag
+            .pull_spec()
+            .ok_or_else(|| Error::NoImage(tag.name.clone()))?;
         Ok(Component {
             name: tag.name.clone(),
             pull_spec: pull_spec.to_owned(),
@@ -77,7 +83,10 @@ pub fn from_payload(references: &ImageReferences) -> Result<Vec<Component>, Erro
 
 /// Parses `COMPONENT=PULLSPEC`.
 pub fn mapping(text: &str) -> Result<(String, ImageRef), Error> {
-    let (name, image) = text.split_once('=').filter(|(name, image)| !name.is_empty() && !image.is_empty()).ok_or_else(|| Error::Mapping(text.to_owned()))?;
+    let (name, image) = text
+        .split_once('=')
+        .filter(|(name, image)| !name.is_empty() && !image.is_empty())
+        .ok_or_else(|| Error::Mapping(text.to_owned()))?;
     let image = image.parse().map_err(|source| Error::Reference {
         component: name.to_owned(),
         source,
@@ -87,13 +96,18 @@ pub fn mapping(text: &str) -> Result<(String, ImageRef), Error> {
 
 /// The mappings of a file: pairs per line, `#` starts a comment.
 pub fn mappings(text: &str) -> Result<Vec<(String, ImageRef)>, Error> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
     lines.flat_map(str::split_whitespace).map(mapping).collect()
 }
 
 /// Puts the images that the user names in place of others, or adds them. Each replaces the whole tag: nothing
 /// that was known of the image before is kept, and the component is not there twice.
-pub fn override_with(components: &mut Vec<Component>, mappings: Vec<(String, ImageRef)>) -> Result<(), Error> {
+pub fn override_with(
+    components: &mut Vec<Component>,
+    mappings: Vec<(String, ImageRef)>,
+) -> Result<(), Error> {
     let mut given = BTreeMap::new();
     for (name, image) in mappings {
         if given.insert(name.clone(), image).is_some() {

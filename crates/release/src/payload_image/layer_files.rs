@@ -79,7 +79,11 @@ enum Content {
     Disk(std::fs::File),
 }
 
-fn unpack(content: Content, limits: Limits, wanted: impl FnMut(&EntryHead) -> bool) -> Result<Vec<LayerEntry>, layer::Error> {
+fn unpack(
+    content: Content,
+    limits: Limits,
+    wanted: impl FnMut(&EntryHead) -> bool,
+) -> Result<Vec<LayerEntry>, layer::Error> {
     let reader: Box<dyn Read> = match content {
         Content::Memory(bytes) => Box::new(std::io::Cursor::new(bytes)),
         Content::Disk(file) => Box::new(file),
@@ -88,7 +92,11 @@ fn unpack(content: Content, limits: Limits, wanted: impl FnMut(&EntryHead) -> bo
 }
 
 /// The blob in a file without a name, which ends with the process.
-async fn to_disk(client: &RegistryClient, image: &ImageRef, descriptor: &Descriptor) -> Result<Content, Error> {
+async fn to_disk(
+    client: &RegistryClient,
+    image: &ImageRef,
+    descriptor: &Descriptor,
+) -> Result<Content, Error> {
     let what = What::Blob(descriptor.digest().clone());
     if descriptor.size() > MAX_LAYER {
         return Err(Error::Registry(RegistryError::TooLarge {

@@ -36,7 +36,11 @@ pub async fn run(client: &RegistryClient, mirror: &Mirror, progress: &Progress) 
             error,
         })
     });
-    let failures: Vec<_> = copies.buffer_unordered(IMAGES_AT_A_TIME).filter_map(|it| async { it }).collect().await;
+    let failures: Vec<_> = copies
+        .buffer_unordered(IMAGES_AT_A_TIME)
+        .filter_map(|it| async { it })
+        .collect()
+        .await;
     if !failures.is_empty() {
         return failures;
     }
@@ -65,8 +69,14 @@ pub enum Instructions {
 /// The object that tells a cluster about the mirror.
 pub fn instructions(mirror: &Mirror, kind: Instructions) -> String {
     let (head, list) = match kind {
-        Instructions::Icsp => ("apiVersion: operator.openshift.io/v1alpha1\nkind: ImageContentSourcePolicy\n", "repositoryDigestMirrors"),
-        Instructions::Idms => ("apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\n", "imageDigestMirrors"),
+        Instructions::Icsp => (
+            "apiVersion: operator.openshift.io/v1alpha1\nkind: ImageContentSourcePolicy\n",
+            "repositoryDigestMirrors",
+        ),
+        Instructions::Idms => (
+            "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\n",
+            "imageDigestMirrors",
+        ),
         Instructions::None => return String::new(),
     };
     let mut out = format!("{head}metadata:\n  name: example\nspec:\n  {list}:\n");

@@ -70,7 +70,11 @@ impl Payload {
 ///
 /// Only the last layer is read: where a payload was built on a payload, the files of the older one that the
 /// newer one dropped are still in the layers below.
-pub async fn read(client: &RegistryClient, image: &ImageRef, platforms: &[PlatformFilter]) -> Result<Payload, Error> {
+pub async fn read(
+    client: &RegistryClient,
+    image: &ImageRef,
+    platforms: &[PlatformFilter],
+) -> Result<Payload, Error> {
     let outer = client.manifest(image).await?;
     let (manifest, list) = if outer.list().is_some() {
         let mut chosen = client.image_of(image, &outer, &PlatformFilter::Any).await;

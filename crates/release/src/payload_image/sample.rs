@@ -47,7 +47,9 @@ impl SampleImage {
     /// An image with these labels and files.
     pub fn new(name: &str, labels: &[(&str, &str)], files: &[(&str, &str)]) -> Self {
         let owned = |pairs: &[(&str, &str)]| {
-            let pairs = pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
+            let pairs = pairs
+                .iter()
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()));
             pairs.collect()
         };
         Self {
@@ -115,9 +117,17 @@ fn document(config: &Bytes, layer: &LayerBlob) -> Value {
 }
 
 /// Pushes an image; its tag last.
-pub async fn push(client: &RegistryClient, built: &BuiltSample, target: &ImageRef) -> Result<(), Error> {
-    client.push_bytes(target, &built.layer.digest, &built.layer.bytes).await?;
-    client.push_bytes(target, &sha256(&built.config), &built.config).await?;
+pub async fn push(
+    client: &RegistryClient,
+    built: &BuiltSample,
+    target: &ImageRef,
+) -> Result<(), Error> {
+    client
+        .push_bytes(target, &built.layer.digest, &built.layer.bytes)
+        .await?;
+    client
+        .push_bytes(target, &sha256(&built.config), &built.config)
+        .await?;
     client.push_manifest(target, &built.manifest).await
 }
 
@@ -134,17 +144,34 @@ pub fn release() -> Vec<SampleImage> {
         labels.extend_from_slice(more);
         SampleImage::new(name, &labels, files)
     };
-    let mut installer = labelled("cluster-version-operator", "7d1c0de5", &[], &[("usr/bin/README", "The program would be here.\n")]);
+    let mut installer = labelled(
+        "cluster-version-operator",
+        "7d1c0de5",
+        &[],
+        &[("usr/bin/README", "The program would be here.\n")],
+    );
     installer.entrypoint = Some("/usr/bin/cluster-version-operator".to_owned());
     vec![
         installer,
-        labelled("cli", "a11ce0de", &[(labels::VERSIONS, "kubectl=1.36.0")], &[("usr/bin/README", "oc would be here.\n")]),
+        labelled(
+            "cli",
+            "a11ce0de",
+            &[(labels::VERSIONS, "kubectl=1.36.0")],
+            &[("usr/bin/README", "oc would be here.\n")],
+        ),
         labelled(
             "web-operator",
             "be1a77ed",
-            &[(labels::OPERATOR, "true"), (labels::VERSIONS, "kubernetes=1.36.0"), (labels::DISPLAY_NAMES, "kubernetes=Kubernetes")],
             &[
-                ("manifests/0000_30_web-operator_01_namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: sample-web\n"),
+                (labels::OPERATOR, "true"),
+                (labels::VERSIONS, "kubernetes=1.36.0"),
+                (labels::DISPLAY_NAMES, "kubernetes=Kubernetes"),
+            ],
+            &[
+                (
+                    "manifests/0000_30_web-operator_01_namespace.yaml",
+                    "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: sample-web\n",
+                ),
                 ("manifests/0000_30_web-operator_02_deployment.yaml", WEB),
                 ("manifests/image-references", WEB_REFERENCES),
             ],
@@ -153,7 +180,10 @@ pub fn release() -> Vec<SampleImage> {
             "dns-operator",
             "d15c0de5",
             &[(labels::OPERATOR, "true")],
-            &[("manifests/01_config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: sample-dns\n  namespace: sample-web\ndata:\n  version: 0.0.1-snapshot\n")],
+            &[(
+                "manifests/01_config.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: sample-dns\n  namespace: sample-web\ndata:\n  version: 0.0.1-snapshot\n",
+            )],
         ),
     ]
 }

@@ -33,19 +33,37 @@ pub enum Columns {
 pub fn describe(payload: &Payload, info: &ReleaseInfo, columns: Columns) -> String {
     let contents = &payload.contents;
     let mut out = String::new();
-    let known = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
-    let platform = format!("{}/{}", known(&payload.config.os), known(&payload.config.architecture));
-    let platform = if payload.list.is_some() { format!("multi ({platform})") } else { platform };
-    let digest = if info.list_digest.is_empty() { &info.digest } else { &info.list_digest };
-    let mut head = vec![
-        row(&["Name:", contents.name()]),
-        row(&["Digest:", digest]),
-    ];
+    let known = |text: &str| {
+        if text.is_empty() {
+            "unknown".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    let platform = format!(
+        "{}/{}",
+        known(&payload.config.os),
+        known(&payload.config.architecture)
+    );
+    let platform = if payload.list.is_some() {
+        format!("multi ({platform})")
+    } else {
+        platform
+    };
+    let digest = if info.list_digest.is_empty() {
+        &info.digest
+    } else {
+        &info.list_digest
+    };
+    let mut head = vec![row(&["Name:", contents.name()]), row(&["Digest:", digest])];
     if let Some(created) = payload.config.created {
         head.push(row(&["Created:", &created.to_string()]));
     }
     head.push(row(&["OS/Arch:", &platform]));
-    head.push(row(&["Manifests:", &contents.manifests().len().to_string()]));
+    head.push(row(&[
+        "Manifests:",
+        &contents.manifests().len().to_string(),
+    ]));
     let others = contents.other_files().len();
     if others > 0 {
         head.push(row(&["Metadata files:", &others.to_string()]));
@@ -55,7 +73,10 @@ pub fn describe(payload: &Payload, info: &ReleaseInfo, columns: Columns) -> Stri
     out += &metadata(info);
     if let Some(versions) = &info.display_versions {
         out += "\nComponent Versions:\n";
-        let rows: Vec<_> = versions.iter().map(|(key, it)| row(&[key, &it.version, &it.display_name])).collect();
+        let rows: Vec<_> = versions
+            .iter()
+            .map(|(key, it)| row(&[key, &it.version, &it.display_name]))
+            .collect();
         out += &aligned(&rows, "  ");
     }
     out += "\nImages:\n";
@@ -75,13 +96,25 @@ fn metadata(info: &ReleaseInfo) -> String {
     };
     let mut upgrades = metadata.previous.clone();
     upgrades.sort_by_cached_key(|text| semver::Version::parse(text).ok());
-    let upgrades = if upgrades.is_empty() { "<none>".to_owned() } else { upgrades.join(", ") };
+    let upgrades = if upgrades.is_empty() {
+        "<none>".to_owned()
+    } else {
+        upgrades.join(", ")
+    };
     let mut out = String::from("\nRelease Metadata:\n");
-    out += &aligned(&[row(&["Version:", &metadata.version]), row(&["Upgrades:", &upgrades])], "  ");
+    out += &aligned(
+        &[
+            row(&["Version:", &metadata.version]),
+            row(&["Upgrades:", &upgrades]),
+        ],
+        "  ",
+    );
     if !metadata.metadata.is_empty() {
         out += "  Metadata:\n";
         for (key, value) in &metadata.metadata {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             if !text.is_empty() {
                 let _ = writeln!(out, "    {key}: {text}");
             }
@@ -109,7 +142,9 @@ fn images(info: &ReleaseInfo, columns: Columns) -> Vec<Vec<String>> {
             Columns::Digest => row(&[&tag.name, &digest_of(tag)]),
             Columns::Commit => row(&[&tag.name, source, commit]),
             Columns::CommitUrl => row(&[&tag.name, &commit_url(source, commit)]),
-            Columns::PullSpec | Columns::Size => row(&[&tag.name, tag.pull_spec().unwrap_or_default()]),
+            Columns::PullSpec | Columns::Size => {
+                row(&[&tag.name, tag.pull_spec().unwrap_or_default()])
+            }
         }
     }));
     rows
@@ -124,12 +159,27 @@ fn sizes(info: &ReleaseInfo) -> Vec<Vec<String>> {
     let mut rows: Vec<_> = images
         .map(|(name, image)| {
             let size = image.layers.iter().map(|it| it.size).sum();
-            let unique: u64 = image.layers.iter().filter(|it| seen.insert(it.digest.clone())).map(|it| it.size).sum();
+            let unique: u64 = image
+                .layers
+                .iter()
+                .filter(|it| seen.insert(it.digest.clone()))
+                .map(|it| it.size)
+                .sum();
             all += unique;
-            row(&[name, &image.layers.len().to_string(), &megabytes(size), &megabytes(unique)])
+            row(&[
+                name,
+                &image.layers.len().to_string(),
+                &megabytes(size),
+                &megabytes(unique),
+            ])
         })
         .collect();
-    rows.push(row(&["TOTAL", &seen.len().to_string(), "", &megabytes(all)]));
+    rows.push(row(&[
+        "TOTAL",
+        &seen.len().to_string(),
+        "",
+        &megabytes(all),
+    ]));
     rows
 }
 
@@ -151,7 +201,12 @@ pub fn commit_url(source: &str, commit: &str) -> String {
 
 /// Owner and name of a repository on github.com.
 pub fn web_path(source: &str) -> Option<&str> {
-    let path = ["https://github.com/", "http://github.com/", "ssh://git@github.com/", "git@github.com:"];
+    let path = [
+        "https://github.com/",
+        "http://github.com/",
+        "ssh://git@github.com/",
+        "git@github.com:",
+    ];
     let path = path.iter().find_map(|prefix| source.strip_prefix(prefix))?;
     let path = path.trim_end_matches('/');
     Some(path.strip_suffix(".git").unwrap_or(path))
@@ -161,7 +216,11 @@ pub fn web_path(source: &str) -> Option<&str> {
 pub fn contents(payload: &Payload) -> String {
     let contents = &payload.contents;
     let mut out = String::new();
-    for (name, file) in contents.other_files().into_iter().chain(contents.manifests()) {
+    for (name, file) in contents
+        .other_files()
+        .into_iter()
+        .chain(contents.manifests())
+    {
         let text = String::from_utf8_lossy(&file.content);
         let _ = writeln!(out, "# {name}\n{}", text.trim_end_matches('\n'));
     }

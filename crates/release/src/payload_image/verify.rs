@@ -47,7 +47,11 @@ pub struct Verified {
 
 /// Reads the images of a payload; each manifest and configuration is compared with its digest. Of lists, the
 /// first of `platforms` that has exactly one image chooses.
-pub async fn images(client: &RegistryClient, payload: &Payload, platforms: &[PlatformFilter]) -> Vec<Verified> {
+pub async fn images(
+    client: &RegistryClient,
+    payload: &Payload,
+    platforms: &[PlatformFilter],
+) -> Vec<Verified> {
     let tags = payload.contents.references.spec.tags.iter();
     let read = stream::iter(tags).map(|tag| async move {
         Verified {
@@ -58,7 +62,11 @@ pub async fn images(client: &RegistryClient, payload: &Payload, platforms: &[Pla
     read.buffered(client.parallelism()).collect().await
 }
 
-async fn read_image(client: &RegistryClient, tag: &Tag, platforms: &[PlatformFilter]) -> Result<ImageInfo, Error> {
+async fn read_image(
+    client: &RegistryClient,
+    tag: &Tag,
+    platforms: &[PlatformFilter],
+) -> Result<ImageInfo, Error> {
     let spec = tag.pull_spec().unwrap_or_default();
     let image: ImageRef = spec.parse()?;
     if image.digest_text().is_none() {

@@ -105,7 +105,8 @@ pub(super) fn add(host: &mut Host<'_>) -> Result<UpRegistry, Failure> {
     let emulator = Emulator::new(registry, clock);
     let socket = bind(address).map_err(|error| {
         let what = format!("cannot listen on {address} for the image registry");
-        Failure::new("NT-RELEASE-0110", Exit::Failed, &what, &error.to_string()).remedy("stop the program that uses the address")
+        Failure::new("NT-RELEASE-0110", Exit::Failed, &what, &error.to_string())
+            .remedy("stop the program that uses the address")
     })?;
     host.add([listen("release-registry", socket, clock, emulator.clone())]);
     host.announce("registry", format!("http://{address}"));
@@ -139,19 +140,23 @@ impl UpRegistry {
         let local = local.transport(self.emulator.transport()).build();
         let local = local.map_err(|error| not_set_up(&error.to_string()))?;
         let local = RegistryClient::new(local, Credentials::none(), Options::default());
-        let (clock, address, registry) = (context.clock, self.address, self.emulator.system().clone());
-        Ok(Component::new("release-registry-contents", move |stop| async move {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = push_samples(&local, address, clock) => {}
-            }
-            let collect = async {
-                if let Ok(registry) = registry.open().await {
-                    registry.collector().run(stop.clone()).await;
+        let (clock, address, registry) =
+            (context.clock, self.address, self.emulator.system().clone());
+        Ok(Component::new(
+            "release-registry-contents",
+            move |stop| async move {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = push_samples(&local, address, clock) => {}
                 }
-            };
-            tokio::join!(imports.run(stop.clone()), collect);
-        }))
+                let collect = async {
+                    if let Ok(registry) = registry.open().await {
+                        registry.collector().run(stop.clone()).await;
+                    }
+                };
+                tokio::join!(imports.run(stop.clone()), collect);
+            },
+        ))
     }
 }
 
@@ -169,12 +174,18 @@ async fn push_samples(client: &RegistryClient, address: SocketAddr, clock: Clock
     }
 }
 
-async fn push_sample(client: &RegistryClient, image: &sample::SampleImage, name: &str) -> Result<(), String> {
+async fn push_sample(
+    client: &RegistryClient,
+    image: &sample::SampleImage,
+    name: &str,
+) -> Result<(), String> {
     let target = name.parse::<ImageRef>().map_err(|error| chain(&error))?;
     let built = image.build().map_err(|error| chain(&error))?;
     let found = client.find(&target).await.map_err(|error| chain(&error))?;
     if found.is_some() {
         return Ok(());
     }
-    sample::push(client, &built, &target).await.map_err(|error| chain(&error))
+    sample::push(client, &built, &target)
+        .await
+        .map_err(|error| chain(&error))
 }

@@ -424,7 +424,11 @@ pub(super) struct CleanupOptions {
     credentials_namespace: String,
 
     /// Secret with the credentials of the mirrors
-    #[arg(long, value_name = "NAME", default_value = "release-controller-quay-mirror-secret")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "release-controller-quay-mirror-secret"
+    )]
     credentials_secret: String,
 
     /// Keep images that are younger

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    image_stream::api::{IMPORT_REQUESTED, NamedTagEventList},
+    image_stream::api::IMPORT_REQUESTED,
     oci::{
         client::Options,
         credentials::{Credentials, Secret},
@@ -49,7 +49,9 @@ struct Lab {
 
 impl Lab {
     async fn open(access: Access, credentials: Credentials) -> Self {
-        let pocket = Pocket::open(PocketOptions::new(Environment::rehearsal(7))).await.unwrap();
+        let pocket = Pocket::open(PocketOptions::new(Environment::rehearsal(7)))
+            .await
+            .unwrap();
         let api = ApiClient::new(pocket.service(), "default");
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let settings = RegistrySettings {
@@ -60,11 +62,16 @@ impl Lab {
         let network = Network::default();
         network.mount(HOST, registry.transport());
         let client = |credentials| {
-            let http = Client::builder("registry", clock).transport(network.transport()).build();
+            let http = Client::builder("registry", clock)
+                .transport(network.transport())
+                .build();
             RegistryClient::new(http.unwrap(), credentials, Options::default())
         };
         let definitions = Api::all(api.clone());
-        definitions.create(&PostParams::default(), &ImageStream::crd()).await.unwrap();
+        definitions
+            .create(&PostParams::default(), &ImageStream::crd())
+            .await
+            .unwrap();
         clock.sleep(Duration::from_secs(1)).await;
         let (watches, watching) = Watches::new(clock);
         let context = Context {
@@ -73,7 +80,8 @@ impl Lab {
             leadership: Leadership::without_election(clock),
             clock,
         };
-        let controller = component(&context, client(Credentials::none()), Settings::default()).unwrap();
+        let controller =
+            component(&context, client(Credentials::none()), Settings::default()).unwrap();
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(controller.run(stop.clone()));
         tasks.spawn(watching.run(stop.clone()));
@@ -108,13 +116,19 @@ impl Lab {
     async fn create(&self, tags: Value) {
         let stream = json!({"metadata": {"name": "4.99"}, "spec": {"tags": tags}});
         let stream = serde_json::from_value(stream).unwrap();
-        self.streams().create(&PostParams::default(), &stream).await.unwrap();
+        self.streams()
+            .create(&PostParams::default(), &stream)
+            .await
+            .unwrap();
         self.pass(Duration::from_secs(10)).await;
     }
 
     async fn patch(&self, patch: Value) {
         let parameters = PatchParams::default();
-        self.streams().patch("4.99", &parameters, &Patch::Merge(&patch)).await.unwrap();
+        self.streams()
+            .patch("4.99", &parameters, &Patch::Merge(&patch))
+            .await
+            .unwrap();
     }
 
     async fn tag(&self, name: &str) -> NamedTagEventList {
@@ -131,7 +145,9 @@ impl Lab {
     }
 
     fn inject(&self, path: &str, times: u32, fault: Fault) {
-        self.registry.faults().inject(CallMatcher::path(path).times(times), fault);
+        self.registry
+            .faults()
+            .inject(CallMatcher::path(path).times(times), fault);
     }
 }
 
@@ -148,20 +164,49 @@ async fn tags_are_imported_and_scheduled_ones_again() {
     let lab = Lab::open_to_all().await;
     let first = lab.push("v1", "one").await;
     lab.push("v2", "one").await;
-    lab.create(json!([tag("v1", &json!({"importPolicy": {"scheduled": true}})), tag("v2", &Value::Null)])).await;
+    lab.create(json!([
+        tag("v1", &json!({"importPolicy": {"scheduled": true}})),
+        tag("v2", &Value::Null)
+    ]))
+    .await;
     let v1 = lab.tag("v1").await;
     assert_eq!(v1.items[0].image, first.digest.to_string());
-    assert_eq!(v1.items[0].docker_image_reference, format!("{HOST}/ocp/cli@{}", first.digest));
+    assert_eq!(
+        v1.items[0].docker_image_reference,
+        format!("{HOST}/ocp/cli@{}", first.digest)
+    );
     assert_eq!(v1.import_condition().unwrap().status, "True");
     let second = lab.push("v1", "two").await;
     lab.push("v2", "two").await;
     lab.pass(MINUTE * 16).await;
     let v1 = lab.tag("v1").await;
     let images: Vec<_> = v1.items.iter().map(|item| item.image.clone()).collect();
-    assert_eq!(images, [second.digest.to_string(), first.digest.to_string()]);
-    assert_eq!(lab.tag("v2").await.items[0].image, first.digest.to_string(), "not scheduled");
-    let summary = lab.streams().get("4.99").await.unwrap().status.unwrap().summary.unwrap();
-    assert_eq!((summary.tags, summary.imports_failing, summary.newest_tag.as_str()), (2, 0, "v1"));
+    assert_eq!(
+        images,
+        [second.digest.to_string(), first.digest.to_string()]
+    );
+    assert_eq!(
+        lab.tag("v2").await.items[0].image,
+        first.digest.to_string(),
+        "not scheduled"
+    );
+    let summary = lab
+        .streams()
+        .get("4.99")
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .summary
+        .unwrap();
+    assert_eq!(
+        (
+            summary.tags,
+            summary.imports_failing,
+            summary.newest_tag.as_str()
+        ),
+        (2, 0, "v1")
+    );
     assert_eq!(summary.repository, format!("{HOST}/ocp/cli"));
 }
 
@@ -175,7 +220,10 @@ async fn nothing_is_asked_or_written_without_a_reason() {
     let requests = lab.requests();
     lab.pass(Duration::from_hours(5)).await;
     assert_eq!(lab.requests(), requests);
-    assert_eq!(version(&lab.streams().get("4.99").await.unwrap()), version(&before));
+    assert_eq!(
+        version(&lab.streams().get("4.99").await.unwrap()),
+        version(&before)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,17 +232,31 @@ async fn a_missing_image_is_a_condition_and_an_import_that_is_asked_for_finds_it
     lab.create(json!([tag("v1", &Value::Null)])).await;
     let missing = lab.tag("v1").await;
     let condition = missing.import_condition().unwrap();
-    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "NotFound"));
-    assert!(condition.message.contains("reg.example.com/ocp/cli:v1"), "{}", condition.message);
+    assert_eq!(
+        (condition.status.as_str(), condition.reason.as_str()),
+        ("False", "NotFound")
+    );
+    assert!(
+        condition.message.contains("reg.example.com/ocp/cli:v1"),
+        "{}",
+        condition.message
+    );
     let pushed = lab.push("v1", "late").await;
     lab.pass(MINUTE).await;
-    assert!(lab.tag("v1").await.import_failed(), "asked for again only after some time");
+    assert!(
+        lab.tag("v1").await.import_failed(),
+        "asked for again only after some time"
+    );
     let now = lab.clock.now().to_string();
     let asked = json!({"v1": now}).to_string();
     lab.pass(Duration::from_secs(1)).await;
-    lab.patch(json!({"metadata": {"annotations": {IMPORT_REQUESTED: asked}}})).await;
+    lab.patch(json!({"metadata": {"annotations": {IMPORT_REQUESTED: asked}}}))
+        .await;
     lab.pass(Duration::from_secs(10)).await;
-    assert_eq!(lab.tag("v1").await.items[0].image, pushed.digest.to_string());
+    assert_eq!(
+        lab.tag("v1").await.items[0].image,
+        pushed.digest.to_string()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,11 +274,18 @@ async fn a_registry_that_fails_refuses_or_limits_is_asked_less_and_recovers() {
     lab.registry.calls().clear();
     let specs: Vec<_> = tags.iter().map(|name| tag(name, &Value::Null)).collect();
     lab.create(json!(specs)).await;
-    assert!(lab.requests() < 40, "{} requests to a registry that limits", lab.requests());
+    assert!(
+        lab.requests() < 40,
+        "{} requests to a registry that limits",
+        lab.requests()
+    );
     lab.pass(Duration::from_hours(3)).await;
     for name in &tags {
         let found = lab.tag(name).await;
-        assert!(!found.import_failed() && found.items.len() == 1, "{found:?}");
+        assert!(
+            !found.import_failed() && found.items.len() == 1,
+            "{found:?}"
+        );
     }
     assert_eq!(lab.registry.faults().unused(), [""; 0]);
 }
@@ -227,11 +296,26 @@ async fn only_digests_that_exist_are_recorded() {
     let pushed = lab.push("v1", "one").await;
     // A slow answer is the last: it is one, and nothing is asked after it.
     let slow = Fault::Slow(Duration::from_secs(5));
-    let faults = [Fault::Corrupted(30), Fault::Truncated(30), Fault::RequestLost, Fault::AnswerLost, slow];
+    let faults = [
+        Fault::Corrupted(30),
+        Fault::Truncated(30),
+        Fault::RequestLost,
+        Fault::AnswerLost,
+        slow,
+    ];
     for fault in faults {
-        lab.registry.faults().inject(CallMatcher::path("/v2/ocp/cli/manifests/*").method(Method::GET).times(1), fault);
+        lab.registry.faults().inject(
+            CallMatcher::path("/v2/ocp/cli/manifests/*")
+                .method(Method::GET)
+                .times(1),
+            fault,
+        );
     }
-    lab.create(json!([tag("v1", &json!({"importPolicy": {"scheduled": true}}))])).await;
+    lab.create(json!([tag(
+        "v1",
+        &json!({"importPolicy": {"scheduled": true}})
+    )]))
+    .await;
     lab.pass(Duration::from_hours(2)).await;
     let found = lab.tag("v1").await;
     let images: Vec<_> = found.items.iter().map(|item| item.image.as_str()).collect();
@@ -249,19 +333,29 @@ async fn requests_per_hour_are_bounded_whatever_is_scheduled() {
     }
     lab.registry.calls().clear();
     let scheduled = json!({"importPolicy": {"scheduled": true}});
-    let tags: Vec<_> = (0..60).map(|number| tag(&format!("t{number}"), &scheduled)).collect();
+    let tags: Vec<_> = (0..60)
+        .map(|number| tag(&format!("t{number}"), &scheduled))
+        .collect();
     lab.create(json!(tags)).await;
     lab.pass(Duration::from_hours(1)).await;
     // 60 tags: one import at first and four in the hour, each of one or two requests.
     let requests = lab.requests();
     assert!((180..600).contains(&requests), "{requests}");
     let status = lab.streams().get("4.99").await.unwrap().status.unwrap();
-    assert!(status.tags.iter().all(|tag| tag.items.len() == 1 && !tag.import_failed()));
+    assert!(
+        status
+            .tags
+            .iter()
+            .all(|tag| tag.items.len() == 1 && !tag.import_failed())
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn pull_secrets_of_the_namespace_open_private_repositories() {
-    let users = vec![User::new("puller", "right").pulls("ocp/*"), User::new("pusher", "right").pushes("ocp/*")];
+    let users = vec![
+        User::new("puller", "right").pulls("ocp/*"),
+        User::new("pusher", "right").pushes("ocp/*"),
+    ];
     let pusher = Secret::Basic {
         username: "pusher".to_owned(),
         password: "right".to_owned(),
@@ -269,13 +363,26 @@ async fn pull_secrets_of_the_namespace_open_private_repositories() {
     let lab = Lab::open(Access::Token(users), Credentials::none().with(HOST, pusher)).await;
     let pushed = lab.push("v1", "one").await;
     lab.create(json!([tag("v1", &Value::Null)])).await;
-    assert_eq!(lab.tag("v1").await.import_condition().unwrap().reason, "Unauthorized");
+    assert_eq!(
+        lab.tag("v1").await.import_condition().unwrap().reason,
+        "Unauthorized"
+    );
     let config = json!({"auths": {HOST: {"username": "puller", "password": "right"}}}).to_string();
     let secret = json!({"metadata": {"name": "pull"}, "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config}});
-    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(lab.api.clone(), "default");
-    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(lab.api.clone(), "default");
+    secrets
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(secret).unwrap(),
+        )
+        .await
+        .unwrap();
     lab.pass(MINUTE * 15).await;
-    assert_eq!(lab.tag("v1").await.items[0].image, pushed.digest.to_string());
+    assert_eq!(
+        lab.tag("v1").await.items[0].image,
+        pushed.digest.to_string()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,13 +390,18 @@ async fn deleted_tags_lose_their_history_and_the_tags_of_others_stay() {
     let lab = Lab::open_to_all().await;
     lab.push("v1", "one").await;
     lab.push("v2", "two").await;
-    lab.create(json!([tag("v1", &Value::Null), tag("v2", &Value::Null)])).await;
+    lab.create(json!([tag("v1", &Value::Null), tag("v2", &Value::Null)]))
+        .await;
     let kept = lab.tag("v2").await;
-    lab.patch(json!({"spec": {"tags": [tag("v2", &Value::Null)]}})).await;
+    lab.patch(json!({"spec": {"tags": [tag("v2", &Value::Null)]}}))
+        .await;
     lab.pass(MINUTE).await;
     let status = lab.streams().get("4.99").await.unwrap().status.unwrap();
     assert_eq!(status.tags, [kept]);
-    lab.streams().delete("4.99", &DeleteParams::default()).await.unwrap();
+    lab.streams()
+        .delete("4.99", &DeleteParams::default())
+        .await
+        .unwrap();
     lab.pass(MINUTE).await;
     assert!(lab.streams().get_opt("4.99").await.unwrap().is_none());
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "literals are passed")]
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -76,32 +78,47 @@ fn new_and_changed_tags_are_imported_and_others_are_not() {
     assert_eq!(decision.imports[0].generation, 3, "that of the stream");
     assert_eq!(decision.imports[1].known, None, "another source");
     let again = decision.requeue_after.unwrap();
-    assert!((Duration::from_secs(180)..=Duration::from_secs(300)).contains(&again), "{again:?}");
+    assert!(
+        (Duration::from_mins(3)..=Duration::from_mins(5)).contains(&again),
+        "{again:?}"
+    );
 }
 
 #[test]
 fn a_scheduled_tag_is_due_after_the_interval_and_keeps_its_digest_in_mind() {
-    let mut facts = facts(json!([tag("cli", json!({"importPolicy": {"scheduled": true}}))]), json!([imported("cli", json!({}))]));
+    let mut facts = facts(
+        json!([tag("cli", json!({"importPolicy": {"scheduled": true}}))]),
+        json!([imported("cli", json!({}))]),
+    );
     facts.now = "2026-01-01T12:05:01Z".parse().unwrap();
     let decision = decide(&facts);
     assert_eq!(names(&decision), ["cli"]);
-    assert_eq!(decision.imports[0].known.as_deref(), Some(sha256(b"cli").as_ref()));
+    assert_eq!(
+        decision.imports[0].known.as_deref(),
+        Some(sha256(b"cli").as_ref())
+    );
 }
 
 #[test]
 fn a_failed_import_waits_until_its_next_attempt() {
-    let status = json!([imported("cli", json!({"failures": 2, "nextAttempt": "2026-01-01T12:02:00Z"}))]);
+    let status = json!([imported(
+        "cli",
+        json!({"failures": 2, "nextAttempt": "2026-01-01T12:02:00Z"})
+    )]);
     let mut facts = facts(json!([tag("cli", json!({"generation": 9}))]), status);
     let decision = decide(&facts);
     assert_eq!(names(&decision), [""; 0]);
-    assert_eq!(decision.requeue_after, Some(Duration::from_secs(120)));
+    assert_eq!(decision.requeue_after, Some(Duration::from_mins(2)));
     facts.now = "2026-01-01T12:02:00Z".parse().unwrap();
     assert_eq!(names(&decide(&facts)), ["cli"]);
 }
 
 #[test]
 fn an_import_that_was_asked_for_happens_once() {
-    let mut facts = facts(json!([tag("cli", json!({})), tag("other", json!({}))]), json!([imported("cli", json!({})), imported("other", json!({}))]));
+    let mut facts = facts(
+        json!([tag("cli", json!({})), tag("other", json!({}))]),
+        json!([imported("cli", json!({})), imported("other", json!({}))]),
+    );
     let ask = |facts: &mut Facts, text: &str| {
         let stream = Arc::make_mut(&mut facts.stream);
         stream.metadata.annotations = Some([(IMPORT_REQUESTED.to_owned(), text.to_owned())].into());
@@ -119,7 +136,14 @@ fn an_import_that_was_asked_for_happens_once() {
 #[test]
 fn a_registry_that_is_left_alone_holds_back_only_its_own_tags() {
     let mut facts = facts(
-        json!([tag("a", json!({})), tag("b", json!({})), tag("c", json!({"from": {"kind": "DockerImage", "name": "other.example/c:v1"}}))]),
+        json!([
+            tag("a", json!({})),
+            tag("b", json!({})),
+            tag(
+                "c",
+                json!({"from": {"kind": "DockerImage", "name": "other.example/c:v1"}})
+            )
+        ]),
         json!([]),
     );
     let one = Allowance {
@@ -130,7 +154,10 @@ fn a_registry_that_is_left_alone_holds_back_only_its_own_tags() {
         imports: 0,
         wait: Duration::from_secs(70),
     };
-    facts.allowances = BTreeMap::from([("reg.example".to_owned(), one), ("other.example".to_owned(), none)]);
+    facts.allowances = BTreeMap::from([
+        ("reg.example".to_owned(), one),
+        ("other.example".to_owned(), none),
+    ]);
     let decision = decide(&facts);
     assert_eq!(names(&decision), ["a"]);
     assert_eq!(decision.requeue_after, Some(Duration::from_secs(40)));
@@ -138,7 +165,9 @@ fn a_registry_that_is_left_alone_holds_back_only_its_own_tags() {
 
 #[test]
 fn a_pass_is_bounded_and_goes_on_at_once() {
-    let tags: Vec<_> = (0..80).map(|number| tag(&format!("t{number}"), json!({}))).collect();
+    let tags: Vec<_> = (0..80)
+        .map(|number| tag(&format!("t{number}"), json!({})))
+        .collect();
     let decision = decide(&facts(json!(tags), json!([])));
     assert_eq!(decision.imports.len(), 50);
     assert_eq!(decision.requeue_after, Some(Duration::ZERO));
@@ -150,8 +179,16 @@ fn a_pass_is_bounded_and_goes_on_at_once() {
 fn deleted_tags_are_forgotten_and_pushed_ones_stay() {
     let mut pushed = imported("pushed", json!({}));
     pushed.as_object_mut().unwrap().remove("import");
-    let decision = decide(&facts(json!([]), json!([imported("gone", json!({})), pushed])));
-    let left: Vec<_> = decision.status.tags.iter().map(|tag| tag.tag.as_str()).collect();
+    let decision = decide(&facts(
+        json!([]),
+        json!([imported("gone", json!({})), pushed]),
+    ));
+    let left: Vec<_> = decision
+        .status
+        .tags
+        .iter()
+        .map(|tag| tag.tag.as_str())
+        .collect();
     assert_eq!(left, ["pushed"]);
 }
 
@@ -171,15 +208,26 @@ fn a_source_that_is_none_is_reported_and_not_asked_for() {
 
 #[test]
 fn a_tag_follows_another_stream() {
-    let mut facts = facts(json!([{"name": "cli", "from": {"kind": "ImageStreamTag", "name": "other:cli"}}]), json!([]));
+    let mut facts = facts(
+        json!([{"name": "cli", "from": {"kind": "ImageStreamTag", "name": "other:cli"}}]),
+        json!([]),
+    );
     let image = sha256(b"x").to_string();
-    let found = serde_json::from_value(json!({"created": "2026-01-01T00:00:00Z", "dockerImageReference": format!("r.example/x@{image}"), "image": image, "generation": 1}));
-    facts.followed.insert("cli".to_owned(), Some(found.unwrap()));
+    let found = serde_json::from_value(
+        json!({"created": "2026-01-01T00:00:00Z", "dockerImageReference": format!("r.example/x@{image}"), "image": image, "generation": 1}),
+    );
+    facts
+        .followed
+        .insert("cli".to_owned(), Some(found.unwrap()));
     let decision = decide(&facts);
     let item = &decision.status.tag("cli").unwrap().items[0];
     assert_eq!((item.image.as_str(), item.generation), (image.as_str(), 3));
     let mut again = facts.clone();
     Arc::make_mut(&mut again.stream).status = Some(decision.status.clone());
     again.now = "2026-01-01T13:00:00Z".parse().unwrap();
-    assert_eq!(decide(&again).status, decision.status, "nothing changed, nothing is written");
+    assert_eq!(
+        decide(&again).status,
+        decision.status,
+        "nothing changed, nothing is written"
+    );
 }

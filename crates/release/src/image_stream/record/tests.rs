@@ -36,16 +36,35 @@ fn an_image_is_recorded_once_and_the_history_is_bounded() {
     for number in 0..6_u8 {
         for again in 0..2 {
             let digest = sha256(&[number]);
-            record(&mut status, &wanted(), Ok(&digest), &settings, at(i64::from(number) * 10 + again));
+            record(
+                &mut status,
+                &wanted(),
+                Ok(&digest),
+                &settings,
+                at(i64::from(number) * 10 + again),
+            );
         }
     }
     let tag = status.tag("cli").unwrap();
     let images: Vec<_> = tag.items.iter().map(|item| item.image.clone()).collect();
-    assert_eq!(images, [5, 4, 3].map(|number: u8| sha256(&[number]).to_string()));
-    assert_eq!(tag.items[0].docker_image_reference, format!("reg.example/ocp/cli@{}", sha256(&[5])));
-    assert_eq!(tag.items[0].created, at(50), "when it began to stand for it");
+    assert_eq!(
+        images,
+        [5, 4, 3].map(|number: u8| sha256(&[number]).to_string())
+    );
+    assert_eq!(
+        tag.items[0].docker_image_reference,
+        format!("reg.example/ocp/cli@{}", sha256(&[5]))
+    );
+    assert_eq!(
+        tag.items[0].created,
+        at(50),
+        "when it began to stand for it"
+    );
     let condition = tag.import_condition().unwrap();
-    assert_eq!((condition.status.as_str(), condition.last_transition_time), ("True", Some(at(0))));
+    assert_eq!(
+        (condition.status.as_str(), condition.last_transition_time),
+        ("True", Some(at(0)))
+    );
 }
 
 #[test]
@@ -55,24 +74,45 @@ fn failures_keep_the_image_and_are_repeated_less_and_less_often() {
     record(&mut status, &wanted(), Ok(&sha256(b"1")), &settings, at(0));
     let mut waits = Vec::new();
     for _ in 0..8 {
-        record(&mut status, &wanted(), Err(&failure(true)), &settings, at(5));
+        record(
+            &mut status,
+            &wanted(),
+            Err(&failure(true)),
+            &settings,
+            at(5),
+        );
         let import = status.tag("cli").unwrap().import.clone().unwrap();
-        let wait = import.next_attempt.unwrap().duration_since(import.attempted_at);
+        let wait = import
+            .next_attempt
+            .unwrap()
+            .duration_since(import.attempted_at);
         waits.push(wait.as_secs() / 60);
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     let tag = status.tag("cli").unwrap();
     assert_eq!(tag.items.len(), 1);
     assert!(tag.import_failed());
-    assert_eq!(tag.import_condition().unwrap().last_transition_time, Some(at(5)));
+    assert_eq!(
+        tag.import_condition().unwrap().last_transition_time,
+        Some(at(5))
+    );
     record(&mut status, &wanted(), Ok(&sha256(b"1")), &settings, at(9));
-    assert_eq!(status.tag("cli").unwrap().import.clone().unwrap().failures, 0);
+    assert_eq!(
+        status.tag("cli").unwrap().import.clone().unwrap().failures,
+        0
+    );
 }
 
 #[test]
 fn what_does_not_exist_is_asked_for_less_often_than_what_failed() {
     let mut status = ImageStreamStatus::default();
-    record(&mut status, &wanted(), Err(&failure(false)), &Settings::default(), at(0));
+    record(
+        &mut status,
+        &wanted(),
+        Err(&failure(false)),
+        &Settings::default(),
+        at(0),
+    );
     let import = status.tag("cli").unwrap().import.clone().unwrap();
     assert_eq!(import.next_attempt, Some(at(10)));
 }
@@ -89,6 +129,12 @@ fn the_summary_shows_the_newest_tag_and_the_shared_repository() {
     record(&mut status, &other, Ok(&sha256(b"2")), &settings, at(7));
     summarize(&mut status, &ImageStreamSpec::default());
     let summary = status.summary.clone().unwrap();
-    assert_eq!((summary.newest_tag.as_str(), summary.last_update), ("v2", Some(at(7))));
-    assert_eq!((summary.repository.as_str(), summary.tags), ("reg.example/ocp/cli", 2));
+    assert_eq!(
+        (summary.newest_tag.as_str(), summary.last_update),
+        ("v2", Some(at(7)))
+    );
+    assert_eq!(
+        (summary.repository.as_str(), summary.tags),
+        ("reg.example/ocp/cli", 2)
+    );
 }

@@ -90,7 +90,12 @@ impl Authorization {
 
 /// Tokens by host and scopes, with the uptime at which they end.
 #[derive(Default)]
-pub(super) struct TokenCache(Mutex<BTreeMap<(String, Vec<String>), (String, Duration)>>);
+pub(super) struct TokenCache(Mutex<BTreeMap<TokenKey, Token>>);
+
+/// A host, and scopes.
+type TokenKey = (String, Vec<String>);
+/// A token, and how long it lives or the uptime at which it ends.
+type Token = (String, Duration);
 
 #[derive(Deserialize)]
 struct TokenAnswer {
@@ -100,6 +105,32 @@ struct TokenAnswer {
     access_token: Option<String>,
     #[serde(default)]
     expires_in: Option<u64>,
+}
+
+impl TokenAnswer {
+    /// The token and how long it lives.
+    fn into_token(self, image: &ImageRef) -> Result<Token, Error> {
+        let seconds = self.expires_in.unwrap_or(DEFAULT_LIFETIME).clamp(1, 86_400);
+        let token = self.token.or(self.access_token);
+        let token = token.filter(|token| !token.is_empty());
+        let missing = || Error::protocol(image, What::Token, "its answer has no token");
+        let token = token.ok_or_else(missing)?;
+        Ok((token, Duration::from_secs(seconds)))
+    }
+}
+
+/// The authorization for a registry that wants a password.
+fn password(secret: Option<&Secret>) -> Authorization {
+    match secret {
+        Some(Secret::Basic { username, password }) => Authorization::Basic {
+            username: username.clone(),
+            password: password.clone(),
+        },
+        Some(Secret::RegistryToken(token) | Secret::IdentityToken(token)) => {
+            Authorization::Bearer(token.clone())
+        }
+        None => Authorization::None,
+    }
 }
 
 impl RegistryClient {
@@ -113,22 +144,19 @@ impl RegistryClient {
         access: &Access,
         renew: bool,
     ) -> Result<Authorization, Error> {
-        let registry = if image.registry().is_empty() { "docker.io" } else { image.registry() };
+        let registry = if image.registry().is_empty() {
+            "docker.io"
+        } else {
+            image.registry()
+        };
         let secret = self.credentials.find(registry, image.repository());
-        let (realm, service, scope) = match challenge {
-            Challenge::Basic => {
-                return Ok(match secret {
-                    Some(Secret::Basic { username, password }) => Authorization::Basic {
-                        username: username.clone(),
-                        password: password.clone(),
-                    },
-                    Some(Secret::RegistryToken(token) | Secret::IdentityToken(token)) => {
-                        Authorization::Bearer(token.clone())
-                    }
-                    None => Authorization::None,
-                });
-            }
-            Challenge::Bearer { realm, service, scope } => (realm, service.as_deref(), scope.as_deref()),
+        let Challenge::Bearer {
+            realm,
+            service,
+            scope,
+        } = challenge
+        else {
+            return Ok(password(secret));
         };
         if let Some(Secret::RegistryToken(token)) = secret {
             return Ok(Authorization::Bearer(token.clone()));
@@ -138,14 +166,17 @@ impl RegistryClient {
             return Err(Error::protocol(image, What::Token, reason));
         }
         let mut scopes = access.scopes(&endpoint.repository);
+        let key = (endpoint.host.clone(), scopes.clone());
         if renew && let Some(scope) = scope {
             // The registry knows best what it asks for; what this client needs beyond that stays.
-            let asked = scope.split(' ').filter(|it| !it.is_empty()).map(str::to_owned);
+            let asked = scope
+                .split(' ')
+                .filter(|it| !it.is_empty())
+                .map(str::to_owned);
             scopes.extend(asked);
             scopes.sort();
             scopes.dedup();
         }
-        let key = (endpoint.host.clone(), scopes.clone());
         let now = self.clock().uptime();
         if !renew {
             let known = self.shared.tokens.0.lock().get(&key).cloned();
@@ -153,17 +184,15 @@ impl RegistryClient {
                 return Ok(Authorization::Bearer(token));
             }
         }
-        let answer = self.token(image, realm, service, &scopes, secret).await?;
-        let lifetime = Duration::from_secs(answer.expires_in.unwrap_or(DEFAULT_LIFETIME).clamp(1, 86_400));
-        let token = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
-        let Some(token) = token else {
-            return Err(Error::protocol(image, What::Token, "its answer has no token"));
-        };
+        let service = service.as_deref();
+        let answer = self.token(image, realm, service, &scopes, secret);
+        let (token, lifetime) = answer.await?.into_token(image)?;
         let mut tokens = self.shared.tokens.0.lock();
         if tokens.len() >= MAX_TOKENS {
             tokens.clear();
         }
-        tokens.insert(key, (token.clone(), now + lifetime.saturating_sub(MARGIN)));
+        let ends = now + lifetime.saturating_sub(MARGIN);
+        tokens.insert(key, (token.clone(), ends));
         Ok(Authorization::Bearer(token))
     }
 
@@ -175,34 +204,44 @@ impl RegistryClient {
         scopes: &[String],
         secret: Option<&Secret>,
     ) -> Result<TokenAnswer, Error> {
-        let request = match secret {
-            Some(Secret::IdentityToken(token)) => {
-                let scope = scopes.join(" ");
-                let fields = [
-                    ("grant_type", "refresh_token"),
-                    ("refresh_token", token),
-                    ("service", service.unwrap_or_default()),
-                    ("scope", &scope),
-                    ("client_id", "neaptide"),
-                ];
-                // Exchanging a refresh token twice gives two tokens, which harms no one.
-                self.http.post(realm).form(&fields).idempotent(true)
-            }
-            _ => {
-                let mut query: Vec<_> = scopes.iter().map(|scope| format!("scope={}", percent_encoded(scope))).collect();
-                query.extend(service.map(|service| format!("service={}", percent_encoded(service))));
-                let separator = if realm.contains('?') { '&' } else { '?' };
-                let request = self.http.get(format!("{realm}{separator}{}", query.join("&")));
-                match secret {
-                    Some(Secret::Basic { username, password }) => request.basic(username, password),
-                    _ => request,
-                }
+        let request = if let Some(Secret::IdentityToken(token)) = secret {
+            let scope = scopes.join(" ");
+            let fields = [
+                ("grant_type", "refresh_token"),
+                ("refresh_token", token),
+                ("service", service.unwrap_or_default()),
+                ("scope", &scope),
+                ("client_id", "neaptide"),
+            ];
+            // Exchanging a refresh token twice gives two tokens, which harms no one.
+            self.http.post(realm).form(&fields).idempotent(true)
+        } else {
+            let mut query: Vec<_> = scopes
+                .iter()
+                .map(|scope| format!("scope={}", percent_encoded(scope)))
+                .collect();
+            query.extend(service.map(|service| format!("service={}", percent_encoded(service))));
+            let separator = if realm.contains('?') { '&' } else { '?' };
+            let request = self
+                .http
+                .get(format!("{realm}{separator}{}", query.join("&")));
+            if let Some(Secret::Basic { username, password }) = secret {
+                request.basic(username, password)
+            } else {
+                request
             }
         };
         let request = request.deadline(DEADLINE).insecure(self.options.insecure);
-        let answer = request.fetch(MAX_ANSWER).await.map_err(|error| Error::call(image, What::Token, error))?;
+        let answer = request
+            .fetch(MAX_ANSWER)
+            .await
+            .map_err(|error| Error::call(image, What::Token, error))?;
         let helper = self.credentials.helper(image.registry()).map(str::to_owned);
-        let answer = answer.success().map_err(|error| Error::answered(image, What::Token, error, helper))?;
-        answer.json().map_err(|error| Error::call(image, What::Token, error))
+        let answer = answer
+            .success()
+            .map_err(|error| Error::answered(image, What::Token, error, helper))?;
+        answer
+            .json()
+            .map_err(|error| Error::call(image, What::Token, error))
     }
 }

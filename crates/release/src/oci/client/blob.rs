@@ -53,7 +53,12 @@ impl RegistryClient {
     }
 
     /// The whole content of a small blob.
-    pub async fn blob_bytes(&self, image: &ImageRef, descriptor: &Descriptor, limit: u64) -> Result<Bytes, Error> {
+    pub async fn blob_bytes(
+        &self,
+        image: &ImageRef,
+        descriptor: &Descriptor,
+        limit: u64,
+    ) -> Result<Bytes, Error> {
         let size = descriptor.size();
         if size > limit {
             return Err(Error::TooLarge {
@@ -172,11 +177,13 @@ impl BlobStream {
 
     fn finish(&mut self) -> Result<Option<Bytes>, Error> {
         if let Some(hasher) = self.hasher.take() {
-            hasher.finish_as(&self.digest).map_err(|source| Error::Content {
-                image: self.image.to_string(),
-                what: self.what(),
-                source,
-            })?;
+            hasher
+                .finish_as(&self.digest)
+                .map_err(|source| Error::Content {
+                    image: self.image.to_string(),
+                    what: self.what(),
+                    source,
+                })?;
         }
         Ok(None)
     }

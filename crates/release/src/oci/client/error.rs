@@ -183,7 +183,12 @@ impl Error {
     }
 
     /// The error that an answer without success stands for.
-    pub(super) fn answered(image: &ImageRef, what: What, error: client::Error, helper: Option<String>) -> Self {
+    pub(super) fn answered(
+        image: &ImageRef,
+        what: What,
+        error: client::Error,
+        helper: Option<String>,
+    ) -> Self {
         match error.status() {
             Some(StatusCode::UNAUTHORIZED) => {
                 let hint = helper.map(|name| format!("; they are kept by docker-credential-{name}, which is not run: log in with a file"));
@@ -208,7 +213,12 @@ impl Error {
         let Self::Call { source, .. } = self else {
             return false;
         };
-        matches!(**source, client::Error::NotReached { .. } | client::Error::Untrusted { .. } | client::Error::Interrupted { .. })
+        matches!(
+            **source,
+            client::Error::NotReached { .. }
+                | client::Error::Untrusted { .. }
+                | client::Error::Interrupted { .. }
+        )
     }
 
     /// Whether the same request may succeed later although nothing was corrected.

@@ -46,27 +46,41 @@ impl RegistryClient {
         let make = |http: &neap_kit::client::Client, address: &str| {
             Self::request(http, &Method::GET, address).header("accept", &accept)
         };
-        let response = self.send(image, What::Manifest, &Access::pull(), make, &path).await?;
+        let response = self
+            .send(image, What::Manifest, &Access::pull(), make, &path)
+            .await?;
         let response = self.checked(image, What::Manifest, response).await?;
         let content_type = response.header("content-type").map(str::to_owned);
-        let stated = response.header("docker-content-digest").and_then(|text| digest::parse(text).ok());
-        let announced = response.header("content-length").and_then(|text| text.parse::<u64>().ok());
+        let stated = response
+            .header("docker-content-digest")
+            .and_then(|text| digest::parse(text).ok());
+        let announced = response
+            .header("content-length")
+            .and_then(|text| text.parse::<u64>().ok());
         if let Some(size) = announced.filter(|size| *size > MAX_MANIFEST as u64) {
             let source = crate::oci::manifest::Error::TooLarge(size);
             return Err(manifest_error(image, source));
         }
-        let bytes = response.bytes(MAX_MANIFEST).await.map_err(|error| match error {
-            neap_kit::client::Error::TooLong { .. } => manifest_error(image, crate::oci::manifest::Error::TooLarge(MAX_MANIFEST as u64 + 1)),
-            error => Error::call(image, What::Manifest, error),
-        })?;
+        let bytes = response
+            .bytes(MAX_MANIFEST)
+            .await
+            .map_err(|error| match error {
+                neap_kit::client::Error::TooLong { .. } => manifest_error(
+                    image,
+                    crate::oci::manifest::Error::TooLarge(MAX_MANIFEST as u64 + 1),
+                ),
+                error => Error::call(image, What::Manifest, error),
+            })?;
         let wanted = image.digest().or(stated);
-        Manifest::read(bytes, content_type.as_deref(), wanted.as_ref()).map_err(|source| match source {
-            crate::oci::manifest::Error::Digest(source) => Error::Content {
-                image: image.to_string(),
-                what: What::Manifest,
-                source,
-            },
-            source => manifest_error(image, source),
+        Manifest::read(bytes, content_type.as_deref(), wanted.as_ref()).map_err(|source| {
+            match source {
+                crate::oci::manifest::Error::Digest(source) => Error::Content {
+                    image: image.to_string(),
+                    what: What::Manifest,
+                    source,
+                },
+                source => manifest_error(image, source),
+            }
         })
     }
 
@@ -78,32 +92,39 @@ impl RegistryClient {
         let make = |http: &neap_kit::client::Client, address: &str| {
             Self::request(http, &Method::HEAD, address).header("accept", &accept)
         };
-        let response = self.send(image, What::Manifest, &Access::pull(), make, &path).await?;
+        let response = self
+            .send(image, What::Manifest, &Access::pull(), make, &path)
+            .await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
         let response = self.checked(image, What::Manifest, response).await?;
-        let digest = response.header("docker-content-digest").and_then(|text| digest::parse(text).ok());
+        let digest = response
+            .header("docker-content-digest")
+            .and_then(|text| digest::parse(text).ok());
         let media_type = response.header("content-type").unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim();
-        match digest {
-            Some(digest) => Ok(Some(Found {
+        if let Some(digest) = digest {
+            return Ok(Some(Found {
                 digest,
                 media_type: media_type.to_owned(),
-            })),
-            // Not every registry names the digest in the answer to HEAD.
-            None => {
-                let manifest = self.manifest(image).await?;
-                Ok(Some(Found {
-                    digest: manifest.digest,
-                    media_type: manifest.media_type,
-                }))
-            }
+            }));
         }
+        // Not every registry names the digest in the answer to HEAD.
+        let manifest = self.manifest(image).await?;
+        Ok(Some(Found {
+            digest: manifest.digest,
+            media_type: manifest.media_type,
+        }))
     }
 
     /// The image of a manifest: itself, or the one of a list that `filter` chooses.
-    pub async fn image_of(&self, image: &ImageRef, manifest: &Manifest, filter: &PlatformFilter) -> Result<Manifest, Error> {
+    pub async fn image_of(
+        &self,
+        image: &ImageRef,
+        manifest: &Manifest,
+        filter: &PlatformFilter,
+    ) -> Result<Manifest, Error> {
         if manifest.image().is_some() {
             return Ok(manifest.clone());
         }
@@ -117,7 +138,11 @@ impl RegistryClient {
     /// The bytes of an image's configuration.
     pub async fn config(&self, image: &ImageRef, manifest: &Manifest) -> Result<Bytes, Error> {
         let Some(content) = manifest.image() else {
-            return Err(Error::protocol(image, What::Manifest, "a list of manifests has no configuration"));
+            return Err(Error::protocol(
+                image,
+                What::Manifest,
+                "a list of manifests has no configuration",
+            ));
         };
         self.blob_bytes(image, content.config(), MAX_CONFIG).await
     }
@@ -126,8 +151,12 @@ impl RegistryClient {
     pub async fn has_blob(&self, image: &ImageRef, descriptor: &Descriptor) -> Result<bool, Error> {
         let what = What::Blob(descriptor.digest().clone());
         let path = format!("blobs/{}", descriptor.digest());
-        let make = |http: &neap_kit::client::Client, address: &str| Self::request(http, &Method::HEAD, address);
-        let response = self.send(image, what.clone(), &Access::pull(), make, &path).await?;
+        let make = |http: &neap_kit::client::Client, address: &str| {
+            Self::request(http, &Method::HEAD, address)
+        };
+        let response = self
+            .send(image, what.clone(), &Access::pull(), make, &path)
+            .await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
         }
@@ -139,13 +168,20 @@ impl RegistryClient {
         let mut path = format!("tags/list?n={PAGE_SIZE}");
         let mut tags = Vec::new();
         for _ in 0..MAX_PAGES {
-            let make = |http: &neap_kit::client::Client, address: &str| Self::request(http, &Method::GET, address);
-            let response = self.send(image, What::Tags, &Access::pull(), make, &path).await?;
+            let make = |http: &neap_kit::client::Client, address: &str| {
+                Self::request(http, &Method::GET, address)
+            };
+            let response = self
+                .send(image, What::Tags, &Access::pull(), make, &path)
+                .await?;
             let response = self.checked(image, What::Tags, response).await?;
             let next = response.header("link").and_then(next_page);
             let next = next.map(|link| resolve(response.uri(), link));
             let base = response.uri().clone();
-            let page: TagPage = response.json(MAX_PAGE).await.map_err(|error| Error::call(image, What::Tags, error))?;
+            let page: TagPage = response
+                .json(MAX_PAGE)
+                .await
+                .map_err(|error| Error::call(image, What::Tags, error))?;
             tags.extend(page.tags.unwrap_or_default());
             let Some(next) = next else {
                 return Ok(tags);
@@ -153,11 +189,19 @@ impl RegistryClient {
             let query = next.filter(|next| next.authority() == base.authority());
             let query = query.as_ref().and_then(|next| next.query());
             let Some(query) = query else {
-                return Err(Error::protocol(image, What::Tags, "the next page is at another host, or has no position"));
+                return Err(Error::protocol(
+                    image,
+                    What::Tags,
+                    "the next page is at another host, or has no position",
+                ));
             };
             path = format!("tags/list?{query}");
         }
-        Err(Error::protocol(image, What::Tags, format!("it has more than {MAX_PAGES} pages")))
+        Err(Error::protocol(
+            image,
+            What::Tags,
+            format!("it has more than {MAX_PAGES} pages"),
+        ))
     }
 }
 
@@ -172,5 +216,8 @@ fn manifest_error(image: &ImageRef, source: crate::oci::manifest::Error) -> Erro
 fn next_page(link: &str) -> Option<&str> {
     let mut links = link.split(',');
     let next = links.find(|link| link.contains("rel=\"next\"") || link.contains("rel=next"))?;
-    next.split_once('<')?.1.split_once('>').map(|(address, _)| address)
+    next.split_once('<')?
+        .1
+        .split_once('>')
+        .map(|(address, _)| address)
 }

@@ -20,7 +20,12 @@ const CHUNK_DEADLINE: std::time::Duration = std::time::Duration::from_mins(5);
 
 impl RegistryClient {
     /// Stores a blob that is in memory, unless it is there.
-    pub async fn push_bytes(&self, target: &ImageRef, digest: &Digest, content: &Bytes) -> Result<(), Error> {
+    pub async fn push_bytes(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        content: &Bytes,
+    ) -> Result<(), Error> {
         let what = What::Upload(digest.clone());
         let mut attempt = 1;
         loop {
@@ -41,13 +46,25 @@ impl RegistryClient {
         }
     }
 
-    async fn upload_at_once(&self, target: &ImageRef, digest: &Digest, content: &Bytes) -> Result<(), Error> {
+    async fn upload_at_once(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        content: &Bytes,
+    ) -> Result<(), Error> {
         let location = self.begin_upload(target, digest).await?;
-        self.finish_upload(target, digest, &location, content.clone()).await
+        self.finish_upload(target, digest, &location, content.clone())
+            .await
     }
 
     /// Stores a blob that is read from another repository.
-    pub async fn push_stream(&self, target: &ImageRef, digest: &Digest, mut source: BlobStream, mut sent: impl FnMut(u64)) -> Result<(), Error> {
+    pub async fn push_stream(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        mut source: BlobStream,
+        mut sent: impl FnMut(u64),
+    ) -> Result<(), Error> {
         let mut location = None;
         let mut offset = 0_u64;
         let mut buffer = BytesMut::new();
@@ -70,7 +87,11 @@ impl RegistryClient {
         match location {
             None => self.push_bytes(target, digest, &rest).await?,
             Some(at) => {
-                let at = if rest.is_empty() { at } else { self.append(target, digest, at, offset, rest).await? };
+                let at = if rest.is_empty() {
+                    at
+                } else {
+                    self.append(target, digest, at, offset, rest).await?
+                };
                 let finished = self.finish_upload(target, digest, &at, Bytes::new()).await;
                 if let Err(error) = finished
                     && !self.has(target, digest).await.unwrap_or(false)
@@ -85,17 +106,36 @@ impl RegistryClient {
 
     /// Makes a blob of another repository of the same registry one of this repository. False if the registry
     /// does not do that, and the blob has to be copied.
-    pub async fn mount(&self, target: &ImageRef, digest: &Digest, from: &ImageRef) -> Result<bool, Error> {
+    pub async fn mount(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        from: &ImageRef,
+    ) -> Result<bool, Error> {
         let (here, there) = (target.endpoint(), from.endpoint());
         if here.host != there.host {
             return Ok(false);
         }
         let what = What::Upload(digest.clone());
-        let path = format!("blobs/uploads/?mount={}&from={}", percent_encoded(digest.as_ref()), percent_encoded(&there.repository));
+        let path = format!(
+            "blobs/uploads/?mount={}&from={}",
+            percent_encoded(digest.as_ref()),
+            percent_encoded(&there.repository)
+        );
         let make = |http: &neap_kit::client::Client, address: &str| {
-            Self::request(http, &Method::POST, address).header("content-length", "0").idempotent(true)
+            Self::request(http, &Method::POST, address)
+                .header("content-length", "0")
+                .idempotent(true)
         };
-        let response = self.send(target, what.clone(), &Access::mount(&there.repository), make, &path).await?;
+        let response = self
+            .send(
+                target,
+                what.clone(),
+                &Access::mount(&there.repository),
+                make,
+                &path,
+            )
+            .await?;
         match response.status() {
             StatusCode::CREATED => Ok(true),
             // An upload was begun instead, or the registry does not allow the other repository.
@@ -103,32 +143,45 @@ impl RegistryClient {
                 self.cancel_upload(target, digest, &response).await;
                 Ok(false)
             }
-            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED => Ok(false),
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED => {
+                Ok(false)
+            }
             _ => self.checked(target, what, response).await.map(|_| false),
         }
     }
 
     /// Stores a manifest under a tag or its digest. Everything that it names must be there.
     pub async fn push_manifest(&self, target: &ImageRef, manifest: &Manifest) -> Result<(), Error> {
-        let selector = target.tag().map_or_else(|| manifest.digest.to_string(), str::to_owned);
+        let selector = target
+            .tag()
+            .map_or_else(|| manifest.digest.to_string(), str::to_owned);
         let path = format!("manifests/{selector}");
         let make = |http: &neap_kit::client::Client, address: &str| {
             Self::request(http, &Method::PUT, address)
                 .header("content-type", &manifest.media_type)
                 .body(manifest.bytes.clone())
         };
-        let response = self.send(target, What::Manifest, &Access::push(), make, &path).await?;
+        let response = self
+            .send(target, What::Manifest, &Access::push(), make, &path)
+            .await?;
         let response = self.checked(target, What::Manifest, response).await?;
-        let stored = response.header("docker-content-digest").and_then(|text| digest::parse(text).ok());
+        let stored = response
+            .header("docker-content-digest")
+            .and_then(|text| digest::parse(text).ok());
         match stored {
-            Some(stored) if stored != manifest.digest && stored.algorithm() == manifest.digest.algorithm() => Err(Error::Content {
-                image: target.to_string(),
-                what: What::Manifest,
-                source: digest::Error::Mismatch {
-                    wanted: Box::new(manifest.digest.clone()),
-                    found: Box::new(stored),
-                },
-            }),
+            Some(stored)
+                if stored != manifest.digest
+                    && stored.algorithm() == manifest.digest.algorithm() =>
+            {
+                Err(Error::Content {
+                    image: target.to_string(),
+                    what: What::Manifest,
+                    source: digest::Error::Mismatch {
+                        wanted: Box::new(manifest.digest.clone()),
+                        found: Box::new(stored),
+                    },
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -136,16 +189,26 @@ impl RegistryClient {
     /// Deletes a manifest by its digest, or a tag. False if there is none.
     pub async fn delete(&self, image: &ImageRef) -> Result<bool, Error> {
         let path = format!("manifests/{}", image.selector());
-        let make = |http: &neap_kit::client::Client, address: &str| Self::request(http, &Method::DELETE, address);
-        let response = self.send(image, What::Manifest, &Access::delete(), make, &path).await?;
+        let make = |http: &neap_kit::client::Client, address: &str| {
+            Self::request(http, &Method::DELETE, address)
+        };
+        let response = self
+            .send(image, What::Manifest, &Access::delete(), make, &path)
+            .await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
         }
-        self.checked(image, What::Manifest, response).await.map(|_| true)
+        self.checked(image, What::Manifest, response)
+            .await
+            .map(|_| true)
     }
 
     async fn has(&self, target: &ImageRef, digest: &Digest) -> Result<bool, Error> {
-        let descriptor = Descriptor::new(oci_spec::image::MediaType::ImageLayerGzip, 0, digest.clone());
+        let descriptor = Descriptor::new(
+            oci_spec::image::MediaType::ImageLayerGzip,
+            0,
+            digest.clone(),
+        );
         self.has_blob(target, &descriptor).await
     }
 
@@ -154,15 +217,32 @@ impl RegistryClient {
         let what = What::Upload(digest.clone());
         // Beginning twice leaves an upload behind that the registry forgets.
         let make = |http: &neap_kit::client::Client, address: &str| {
-            Self::request(http, &Method::POST, address).header("content-length", "0").idempotent(true)
+            Self::request(http, &Method::POST, address)
+                .header("content-length", "0")
+                .idempotent(true)
         };
-        let response = self.send(target, what.clone(), &Access::push(), make, "blobs/uploads/").await?;
+        let response = self
+            .send(
+                target,
+                what.clone(),
+                &Access::push(),
+                make,
+                "blobs/uploads/",
+            )
+            .await?;
         let response = self.checked(target, what, response).await?;
         location(target, digest, &response)
     }
 
     /// Sends the next chunk; after a failure, as much of it as the registry does not have.
-    async fn append(&self, target: &ImageRef, digest: &Digest, at: String, offset: u64, chunk: Bytes) -> Result<String, Error> {
+    async fn append(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        at: String,
+        offset: u64,
+        chunk: Bytes,
+    ) -> Result<String, Error> {
         let what = What::Upload(digest.clone());
         let (mut at, mut start) = (at, 0_usize);
         for attempt in 1..=MAX_UPLOADS {
@@ -176,7 +256,10 @@ impl RegistryClient {
                     .body(rest.clone())
                     .deadline(CHUNK_DEADLINE)
             };
-            let sent = match self.send_to(target, what.clone(), &Access::push(), &at, make).await {
+            let sent = match self
+                .send_to(target, what.clone(), &Access::push(), &at, make)
+                .await
+            {
                 Ok(response) => self.checked(target, what.clone(), response).await,
                 Err(error) => Err(error),
             };
@@ -195,23 +278,42 @@ impl RegistryClient {
                 _ => return Err(failure),
             }
         }
-        Err(Error::protocol(target, what, "the upload does not progress"))
+        Err(Error::protocol(
+            target,
+            what,
+            "the upload does not progress",
+        ))
     }
 
     /// Where an upload goes on, and how many bytes of it arrived.
-    async fn upload_state(&self, target: &ImageRef, digest: &Digest, at: &str) -> Result<(String, u64), Error> {
+    async fn upload_state(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        at: &str,
+    ) -> Result<(String, u64), Error> {
         let what = What::Upload(digest.clone());
         let make = |http: &neap_kit::client::Client| Self::request(http, &Method::GET, at);
-        let response = self.send_to(target, what.clone(), &Access::push(), at, make).await?;
+        let response = self
+            .send_to(target, what.clone(), &Access::push(), at, make)
+            .await?;
         let response = self.checked(target, what, response).await?;
         // `0-0` is what registries say of nothing and of one byte alike; chunks are larger than that.
-        let end = response.header("range").and_then(|text| text.rsplit(['-', '=']).next()?.parse::<u64>().ok());
+        let end = response
+            .header("range")
+            .and_then(|text| text.rsplit(['-', '=']).next()?.parse::<u64>().ok());
         let received = end.filter(|end| *end > 0).map_or(0, |end| end + 1);
         let next = location(target, digest, &response).unwrap_or_else(|_| at.to_owned());
         Ok((next, received))
     }
 
-    async fn finish_upload(&self, target: &ImageRef, digest: &Digest, at: &str, content: Bytes) -> Result<(), Error> {
+    async fn finish_upload(
+        &self,
+        target: &ImageRef,
+        digest: &Digest,
+        at: &str,
+        content: Bytes,
+    ) -> Result<(), Error> {
         let what = What::Upload(digest.clone());
         let separator = if at.contains('?') { '&' } else { '?' };
         let address = format!("{at}{separator}digest={}", percent_encoded(digest.as_ref()));
@@ -221,7 +323,9 @@ impl RegistryClient {
                 .body(content.clone())
                 .deadline(CHUNK_DEADLINE)
         };
-        let response = self.send_to(target, what.clone(), &Access::push(), &address, make).await?;
+        let response = self
+            .send_to(target, what.clone(), &Access::push(), &address, make)
+            .await?;
         self.checked(target, what, response).await.map(drop)
     }
 
@@ -240,7 +344,15 @@ impl RegistryClient {
 
 /// The address in the header `Location`, which may be relative.
 fn location(target: &ImageRef, digest: &Digest, response: &Response) -> Result<String, Error> {
-    let location = response.header("location").and_then(|text| resolve(response.uri(), text));
-    let missing = || Error::protocol(target, What::Upload(digest.clone()), "the registry gave no address for the upload");
+    let location = response
+        .header("location")
+        .and_then(|text| resolve(response.uri(), text));
+    let missing = || {
+        Error::protocol(
+            target,
+            What::Upload(digest.clone()),
+            "the registry gave no address for the upload",
+        )
+    };
     location.map(|uri| uri.to_string()).ok_or_else(missing)
 }

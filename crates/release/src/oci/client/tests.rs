@@ -59,7 +59,9 @@ impl Lab {
 
     fn refuse(&self, path: &str, status: StatusCode, times: u32) {
         let refusal = Fault::Refused(Refusal::of(status));
-        self.registry.faults().inject(CallMatcher::path(path).times(times), refusal);
+        self.registry
+            .faults()
+            .inject(CallMatcher::path(path).times(times), refusal);
     }
 
     /// Ends a test: a fault that never struck proved nothing.
@@ -103,11 +105,22 @@ async fn an_image_is_pushed_found_and_read_back() {
     assert_eq!(client.find(&target).await.unwrap(), None);
     let pushed = push(&client, &target, 5000).await.unwrap();
     assert_eq!(client.manifest(&target).await.unwrap(), pushed);
-    assert_eq!(client.find(&target).await.unwrap().unwrap().digest, pushed.digest);
+    assert_eq!(
+        client.find(&target).await.unwrap().unwrap().digest,
+        pushed.digest
+    );
     assert_eq!(layer_of(&client, &target).await.unwrap().len(), 5000);
     assert_eq!(client.tags(&target).await.unwrap(), ["v1"]);
-    assert!(client.delete(&target.at_digest(&pushed.digest)).await.unwrap());
-    assert!(matches!(client.manifest(&target).await, Err(Error::NotFound { .. })));
+    assert!(
+        client
+            .delete(&target.at_digest(&pushed.digest))
+            .await
+            .unwrap()
+    );
+    assert!(matches!(
+        client.manifest(&target).await,
+        Err(Error::NotFound { .. })
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +135,13 @@ async fn tags_are_read_page_by_page() {
     let tags = client.tags(&image("ocp/many")).await.unwrap();
     assert_eq!(tags.len(), 1005);
     let pages = lab.registry.calls().lines();
-    assert_eq!(pages.iter().filter(|line| line.contains("/tags/list")).count(), 2);
+    assert_eq!(
+        pages
+            .iter()
+            .filter(|line| line.contains("/tags/list"))
+            .count(),
+        2
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +151,10 @@ async fn passwords_and_tokens_open_what_they_may() {
         let writer = User::new("writer", "right").pushes("ocp/*");
         vec![reader, writer]
     };
-    for access in [RegistryAccess::Basic(users()), RegistryAccess::Token(users())] {
+    for access in [
+        RegistryAccess::Basic(users()),
+        RegistryAccess::Token(users()),
+    ] {
         let lab = Lab::open(access);
         let target = image("ocp/cli:v1");
         let writer = lab.client(Lab::user("writer"));
@@ -140,10 +162,23 @@ async fn passwords_and_tokens_open_what_they_may() {
         let reader = lab.client(Lab::user("reader"));
         reader.manifest(&target).await.unwrap();
         let refused = push(&reader, &image("ocp/cli:v2"), 11).await.unwrap_err();
-        assert!(matches!(refused, Error::Denied { .. } | Error::Unauthorized { .. }), "{refused}");
-        let anonymous = lab.client(Credentials::none()).manifest(&target).await.unwrap_err();
-        assert!(matches!(anonymous, Error::Unauthorized { .. } | Error::Denied { .. }), "{anonymous}");
-        assert!(anonymous.to_string().contains("reg.example.com/ocp/cli:v1"), "{anonymous}");
+        assert!(
+            matches!(refused, Error::Denied { .. } | Error::Unauthorized { .. }),
+            "{refused}"
+        );
+        let anonymous = lab
+            .client(Credentials::none())
+            .manifest(&target)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(anonymous, Error::Unauthorized { .. } | Error::Denied { .. }),
+            "{anonymous}"
+        );
+        assert!(
+            anonymous.to_string().contains("reg.example.com/ocp/cli:v1"),
+            "{anonymous}"
+        );
         assert_eq!(reader.tags(&target).await.unwrap(), ["v1"]);
     }
 }
@@ -162,7 +197,11 @@ async fn a_token_is_asked_for_once_until_it_ends() {
     for _ in 0..5 {
         client.manifest(&image("ocp/cli:v1")).await.unwrap();
     }
-    assert!(tokens(&lab) <= first + 1, "{:?}", lab.registry.calls().lines());
+    assert!(
+        tokens(&lab) <= first + 1,
+        "{:?}",
+        lab.registry.calls().lines()
+    );
     lab.clock.sleep(Duration::from_hours(2)).await;
     client.manifest(&image("ocp/cli:v1")).await.unwrap();
 }
@@ -173,18 +212,36 @@ async fn a_large_layer_goes_in_chunks_and_survives_lost_requests_and_answers() {
     let client = lab.client(Credentials::none());
     let source = image("ocp/big:v1");
     push(&client, &source, 20 << 20).await.unwrap();
-    for fault in [Fault::AnswerLost, Fault::RequestLost, Fault::Refused(Refusal::of(StatusCode::BAD_GATEWAY))] {
+    for fault in [
+        Fault::AnswerLost,
+        Fault::RequestLost,
+        Fault::Refused(Refusal::of(StatusCode::BAD_GATEWAY)),
+    ] {
         // A second registry, so that nothing can be mounted.
-        let other = Emulator::new(Registry::in_memory(Settings::default(), lab.clock), lab.clock);
+        let other = Emulator::new(
+            Registry::in_memory(Settings::default(), lab.clock),
+            lab.clock,
+        );
         lab.network.mount("other.example.com", other.transport());
-        other.faults().inject(CallMatcher::path("/v2/copy/big/blobs/uploads/*").method(Method::PATCH).skip(1).times(1), fault);
+        other.faults().inject(
+            CallMatcher::path("/v2/copy/big/blobs/uploads/*")
+                .method(Method::PATCH)
+                .skip(1)
+                .times(1),
+            fault,
+        );
         let target: ImageRef = "other.example.com/copy/big:v1".parse().unwrap();
         let fresh = lab.client(Credentials::none());
         let progress = Progress::default();
-        transfer::copy(&fresh, &source, &target, &progress).await.unwrap();
+        transfer::copy(&fresh, &source, &target, &progress)
+            .await
+            .unwrap();
         assert_eq!(layer_of(&fresh, &target).await.unwrap().len(), 20 << 20);
         let counted = progress.snapshot();
-        assert_eq!((counted.blobs, counted.blobs_done, counted.copied), (2, 2, 2));
+        assert_eq!(
+            (counted.blobs, counted.blobs_done, counted.copied),
+            (2, 2, 2)
+        );
         assert_eq!(counted.bytes, counted.bytes_done);
         assert_eq!(other.faults().unused(), [""; 0], "{fault:?}");
         lab.network.unmount("other.example.com");
@@ -198,10 +255,14 @@ async fn layers_that_break_off_are_resumed_and_wrong_ones_refused() {
     let target = image("ocp/cli:v1");
     push(&client, &target, 100_000).await.unwrap();
     let blobs = || CallMatcher::path("/v2/ocp/cli/blobs/*").method(Method::GET);
-    lab.registry.faults().inject(blobs().times(2), Fault::Truncated(30_000));
+    lab.registry
+        .faults()
+        .inject(blobs().times(2), Fault::Truncated(30_000));
     assert_eq!(layer_of(&client, &target).await.unwrap().len(), 100_000);
     lab.close();
-    lab.registry.faults().inject(blobs().times(1), Fault::Corrupted(500));
+    lab.registry
+        .faults()
+        .inject(blobs().times(1), Fault::Corrupted(500));
     let wrong = layer_of(&client, &target).await.unwrap_err();
     assert!(matches!(wrong, Error::Content { .. }), "{wrong}");
     lab.close();
@@ -213,7 +274,14 @@ async fn blobs_are_mounted_inside_a_registry_and_copied_once() {
     let client = lab.client(Credentials::none());
     push(&client, &image("ocp/cli:v1"), 1000).await.unwrap();
     let progress = Progress::default();
-    transfer::copy(&client, &image("ocp/cli:v1"), &image("mirror/cli:v1"), &progress).await.unwrap();
+    transfer::copy(
+        &client,
+        &image("ocp/cli:v1"),
+        &image("mirror/cli:v1"),
+        &progress,
+    )
+    .await
+    .unwrap();
     assert_eq!(progress.snapshot().mounted, 2);
     assert_eq!(progress.snapshot().copied, 0);
 }
@@ -233,18 +301,31 @@ async fn refusals_name_the_image_and_what_is_to_be_done() {
         lab.refuse("/v2/ocp/cli/manifests/*", status, 1);
         let error = client.manifest(&target).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{error}");
-        assert!(!error.is_transient() && error.to_string().contains("reg.example.com/ocp/cli:v1"), "{error}");
+        assert!(
+            !error.is_transient() && error.to_string().contains("reg.example.com/ocp/cli:v1"),
+            "{error}"
+        );
     }
     let refusal = Refusal {
         status: StatusCode::TOO_MANY_REQUESTS,
         retry_after: Some(600),
     };
-    lab.registry.faults().inject(CallMatcher::path("/v2/ocp/cli/manifests/*").times(1), Fault::Refused(refusal));
+    lab.registry.faults().inject(
+        CallMatcher::path("/v2/ocp/cli/manifests/*").times(1),
+        Fault::Refused(refusal),
+    );
     let limited = client.manifest(&target).await.unwrap_err();
-    assert_eq!((limited.reason(), limited.retry_after()), ("TooManyRequests", Some(Duration::from_mins(10))));
+    assert_eq!(
+        (limited.reason(), limited.retry_after()),
+        ("TooManyRequests", Some(Duration::from_mins(10)))
+    );
     assert!(limited.is_transient());
     // Passing failures are repeated, and not seen by the caller.
-    lab.refuse("/v2/ocp/cli/manifests/*", StatusCode::SERVICE_UNAVAILABLE, 2);
+    lab.refuse(
+        "/v2/ocp/cli/manifests/*",
+        StatusCode::SERVICE_UNAVAILABLE,
+        2,
+    );
     client.manifest(&target).await.unwrap();
     lab.close();
 }
@@ -255,18 +336,26 @@ async fn a_registry_that_names_a_wrong_digest_is_refused() {
     let client = lab.client(Credentials::none());
     let target = image("ocp/cli:v1");
     push(&client, &target, 10).await.unwrap();
-    lab.registry.faults().inject(CallMatcher::path("/v2/ocp/cli/manifests/*").method(Method::GET), Fault::Corrupted(20));
+    lab.registry.faults().inject(
+        CallMatcher::path("/v2/ocp/cli/manifests/*").method(Method::GET),
+        Fault::Corrupted(20),
+    );
     let error = client.manifest(&target).await.unwrap_err();
     assert!(matches!(error, Error::Content { .. }), "{error}");
     lab.close();
 }
 
 /// A host that answers everything with `answer`.
-fn stranger(network: &Network, host: &str, answer: fn(&http::Request<Body>) -> http::Response<Body>) -> std::sync::Arc<Mutex<Vec<bool>>> {
-    let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
+fn stranger(
+    network: &Network,
+    host: &str,
+    answer: fn(&http::Request<Body>) -> http::Response<Body>,
+) -> Arc<Mutex<Vec<bool>>> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let transport = transport_fn(move |request: http::Request<Body>| {
-        log.lock().push(request.headers().contains_key("authorization"));
+        log.lock()
+            .push(request.headers().contains_key("authorization"));
         let answer = answer(&request);
         async move { Ok::<_, neap_kit::client::TransportError>(answer) }
     });
@@ -283,14 +372,21 @@ async fn credentials_do_not_follow_redirects_to_other_hosts() {
         let known = request.headers().contains_key("authorization");
         if !known {
             *response.status_mut() = StatusCode::UNAUTHORIZED;
-            response.headers_mut().insert("www-authenticate", "Basic realm=x".parse().unwrap());
+            response
+                .headers_mut()
+                .insert("www-authenticate", "Basic realm=x".parse().unwrap());
         } else if request.uri().path().contains("/blobs/") {
             *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
-            response.headers_mut().insert("location", "https://store.example.com/content".parse().unwrap());
+            response.headers_mut().insert(
+                "location",
+                "https://store.example.com/content".parse().unwrap(),
+            );
         }
         response
     });
-    let store = stranger(&lab.network, "store.example.com", |_| http::Response::new(Body::from("hello")));
+    let store = stranger(&lab.network, "store.example.com", |_| {
+        http::Response::new(Body::from("hello"))
+    });
     let secret = Secret::Basic {
         username: "u".to_owned(),
         password: "p".to_owned(),
@@ -298,8 +394,15 @@ async fn credentials_do_not_follow_redirects_to_other_hosts() {
     let client = lab.client(Credentials::none().with("front.example.com", secret));
     let image: ImageRef = "front.example.com/ocp/cli:v1".parse().unwrap();
     let digest: Digest = sha256(b"hello");
-    let blob = super::super::manifest::Descriptor::new(oci_spec::image::MediaType::ImageLayerGzip, 5, digest);
-    assert_eq!(client.blob_bytes(&image, &blob, 100).await.unwrap(), "hello");
+    let blob = super::super::manifest::Descriptor::new(
+        oci_spec::image::MediaType::ImageLayerGzip,
+        5,
+        digest,
+    );
+    assert_eq!(
+        client.blob_bytes(&image, &blob, 100).await.unwrap(),
+        "hello"
+    );
     assert_eq!(*store.lock(), [false], "the store saw no credentials");
     assert!(front.lock().contains(&true));
 }
@@ -313,24 +416,43 @@ async fn manifests_and_blobs_that_are_too_large_are_not_read() {
             return http::Response::new(Body::empty());
         }
         let part = bytes::Bytes::from(vec![b' '; 1 << 20]);
-        let parts = futures::stream::iter((0..50).map(move |_| Ok::<_, std::io::Error>(part.clone())));
+        let parts =
+            futures::stream::iter((0..50).map(move |_| Ok::<_, std::io::Error>(part.clone())));
         http::Response::new(Body::from_stream(parts))
     });
     let client = lab.client(Credentials::none());
     let image: ImageRef = "huge.example.com/ocp/cli:v1".parse().unwrap();
     let error = client.manifest(&image).await.unwrap_err();
-    assert!(neap_kit::why::chain(&error).contains("registries accept at most"), "{error}");
-    let blob = super::super::manifest::Descriptor::new(oci_spec::image::MediaType::ImageLayerGzip, 100, sha256(b"x"));
+    assert!(
+        neap_kit::why::chain(&error).contains("registries accept at most"),
+        "{error}"
+    );
+    let blob = super::super::manifest::Descriptor::new(
+        oci_spec::image::MediaType::ImageLayerGzip,
+        100,
+        sha256(b"x"),
+    );
     let error = client.blob_bytes(&image, &blob, 1000).await.unwrap_err();
     assert!(matches!(error, Error::Size { wanted: 100, .. }), "{error}");
 }
 
 #[test]
 fn this_machine_is_known_by_its_names() {
-    for host in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.9.9.9", "[::1]:5000"] {
+    for host in [
+        "localhost",
+        "localhost:5000",
+        "127.0.0.1:5000",
+        "127.9.9.9",
+        "[::1]:5000",
+    ] {
         assert!(is_loopback(host), "{host}");
     }
-    for host in ["localhost.example.com", "reg.example.com:5000", "10.0.0.1", "[fd00::1]:5000"] {
+    for host in [
+        "localhost.example.com",
+        "reg.example.com:5000",
+        "10.0.0.1",
+        "[fd00::1]:5000",
+    ] {
         assert!(!is_loopback(host), "{host}");
     }
 }

@@ -255,7 +255,10 @@ impl Reader {
 
 impl Limits {
     fn failure(&self, error: io::Error) -> Error {
-        if error.get_ref().is_some_and(|inner| inner.is::<TooMuch>()) {
+        if error
+            .get_ref()
+            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<TooMuch>)
+        {
             return Error::Bomb {
                 limit: self.unpacked(),
                 compressed: self.compressed,
@@ -317,13 +320,11 @@ impl<R: Read> Read for Bounded<R> {
             return Err(io::Error::other(TooMuch));
         }
         let count = self.inner.read(buffer)?;
-        match self.left.checked_sub(count as u64) {
-            Some(left) => self.left = left,
-            None => {
-                self.exceeded = true;
-                return Err(io::Error::other(TooMuch));
-            }
-        }
+        let Some(left) = self.left.checked_sub(count as u64) else {
+            self.exceeded = true;
+            return Err(io::Error::other(TooMuch));
+        };
+        self.left = left;
         Ok(count)
     }
 }

@@ -292,7 +292,7 @@ fn bad_input_is_refused_with_component_file_and_reason() {
     assert!(kindless.contains("no kind"), "{kindless}");
     let version = refused(|components, _| {
         operator(components).manifests[0].content =
-            b"kind: A\napiVersion: 0.0.1-snapshot-crio\n".to_vec()
+            b"kind: A\napiVersion: 0.0.1-snapshot-crio\n".to_vec();
     });
     assert!(
         version.contains("00_namespace.yaml") && version.contains("crio"),

@@ -43,7 +43,11 @@ impl Lab {
         let network = Network::default();
         network.mount(HOST, registry.transport());
         let http = Client::builder("registry", clock).transport(network.transport());
-        let client = RegistryClient::new(http.build().unwrap(), Credentials::none(), Options::default());
+        let client = RegistryClient::new(
+            http.build().unwrap(),
+            Credentials::none(),
+            Options::default(),
+        );
         let lab = Self {
             registry,
             network,
@@ -58,7 +62,9 @@ impl Lab {
 
     async fn push(&self, image: &SampleImage) {
         let target = reference(&format!("ocp/{}:v1", image.name));
-        sample::push(&self.client, &image.build().unwrap(), &target).await.unwrap();
+        sample::push(&self.client, &image.build().unwrap(), &target)
+            .await
+            .unwrap();
     }
 
     async fn build(&self, request: Request) -> Result<Built, Error> {
@@ -94,20 +100,44 @@ async fn a_payload_is_assembled_pushed_read_compared_and_extracted() {
     let built = lab.build(request()).await.unwrap();
     assert_eq!(built.warnings, [""; 0]);
     let target = reference("ocp/release");
-    let pushed = push(&lab.client, &built, &target, &Progress::default()).await.unwrap();
+    let pushed = push(&lab.client, &built, &target, &Progress::default())
+        .await
+        .unwrap();
     assert_eq!(pushed, reference("ocp/release:4.99.0-ci.7"));
     let read = reader::read(&lab.client, &pushed, &[]).await.unwrap();
     assert_eq!(read.manifest, *built.manifest().unwrap());
     assert_eq!(read.config.label(image::RELEASE), Some("4.99.0-ci.7"));
     assert_eq!(read.contents.files, built.contents.files);
-    let names: Vec<_> = read.contents.references.spec.tags.iter().map(|tag| tag.name.as_str()).collect();
-    assert_eq!(names, ["cli", "cluster-version-operator", "dns-operator", "web-operator"]);
+    let names: Vec<_> = read
+        .contents
+        .references
+        .spec
+        .tags
+        .iter()
+        .map(|tag| tag.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "cli",
+            "cluster-version-operator",
+            "dns-operator",
+            "web-operator"
+        ]
+    );
     assert!(difference(&read, &read).is_empty());
     let files = extract::all(&read.contents).unwrap();
-    let config = files.files.iter().find(|it| it.name == "0000_50_dns-operator_01_config.yaml").unwrap();
+    let config = files
+        .files
+        .iter()
+        .find(|it| it.name == "0000_50_dns-operator_01_config.yaml")
+        .unwrap();
     assert!(String::from_utf8_lossy(&config.content).contains("version: 4.99.0-ci.7"));
     let images = verify::images(&lab.client, &read, &[]).await;
-    assert!(images.len() == 4 && images.iter().all(|it| it.result.is_ok()), "{images:?}");
+    assert!(
+        images.len() == 4 && images.iter().all(|it| it.result.is_ok()),
+        "{images:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +148,10 @@ async fn the_same_images_give_the_same_digest_whatever_the_time_and_the_order() 
     let mut reversed = request();
     reversed.components.reverse();
     let other = lab.build(reversed).await.unwrap();
-    assert_eq!(one.manifest().unwrap().digest, other.manifest().unwrap().digest);
+    assert_eq!(
+        one.manifest().unwrap().digest,
+        other.manifest().unwrap().digest
+    );
     let mut nameless = request();
     nameless.release.name.clear();
     let nameless = lab.build(nameless).await.unwrap();
@@ -130,22 +163,39 @@ async fn a_push_that_fails_leaves_the_tag_as_it_was() {
     let lab = Lab::open().await;
     let target = reference("ocp/release:4.99.0-ci.7");
     let old = lab.build(request()).await.unwrap();
-    push(&lab.client, &old, &target, &Progress::default()).await.unwrap();
+    push(&lab.client, &old, &target, &Progress::default())
+        .await
+        .unwrap();
     let mut changed = request();
     changed.release.previous = vec!["4.98.0".to_owned()];
     let new = lab.build(changed).await.unwrap();
-    for path in ["/v2/ocp/release/blobs/uploads/*", "/v2/ocp/release/manifests/*"] {
+    for path in [
+        "/v2/ocp/release/blobs/uploads/*",
+        "/v2/ocp/release/manifests/*",
+    ] {
         let refusal = Fault::Refused(Refusal::of(StatusCode::FORBIDDEN));
-        lab.registry.faults().inject(CallMatcher::path(path), refusal);
-        let error = push(&lab.client, &new, &target, &Progress::default()).await.unwrap_err();
-        assert!(why::chain(&error).contains("reg.example.com/ocp/release"), "{error}");
+        lab.registry
+            .faults()
+            .inject(CallMatcher::path(path), refusal);
+        let error = push(&lab.client, &new, &target, &Progress::default())
+            .await
+            .unwrap_err();
+        assert!(
+            why::chain(&error).contains("reg.example.com/ocp/release"),
+            "{error}"
+        );
         lab.registry.faults().clear();
         let found = lab.client.find(&target).await.unwrap().unwrap();
         assert_eq!(found.digest, old.manifest().unwrap().digest, "{path}");
     }
-    push(&lab.client, &new, &target, &Progress::default()).await.unwrap();
+    push(&lab.client, &new, &target, &Progress::default())
+        .await
+        .unwrap();
     let digest = target.at_digest(&sha256(b"x"));
-    assert!(matches!(push(&lab.client, &new, &digest, &Progress::default()).await, Err(Error::TargetDigest(_))));
+    assert!(matches!(
+        push(&lab.client, &new, &digest, &Progress::default()).await,
+        Err(Error::TargetDigest(_))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,15 +219,26 @@ async fn a_list_stays_a_list_and_its_images_get_the_same_layer() {
         "manifests": [child("amd64"), child("arm64"), attestation],
     });
     let list = Manifest::read(list.to_string().into(), None, None).unwrap();
-    lab.client.push_manifest(&reference("ocp/cluster-version-operator:v1"), &list).await.unwrap();
+    lab.client
+        .push_manifest(&reference("ocp/cluster-version-operator:v1"), &list)
+        .await
+        .unwrap();
     let multi = lab.build(request()).await.unwrap();
     assert_eq!(multi.images.len(), 2);
     let target = reference("ocp/release:multi");
-    push(&lab.client, &multi, &target, &Progress::default()).await.unwrap();
+    push(&lab.client, &multi, &target, &Progress::default())
+        .await
+        .unwrap();
     let found = lab.client.manifest(&target).await.unwrap();
     let platforms: Vec<_> = found.descriptors().map(platform::platform).collect();
     assert_eq!(platforms, ["linux/amd64", "linux/arm64"]);
-    let read = reader::read(&lab.client, &target, &[PlatformFilter::parse("arm64").unwrap()]).await.unwrap();
+    let read = reader::read(
+        &lab.client,
+        &target,
+        &[PlatformFilter::parse("arm64").unwrap()],
+    )
+    .await
+    .unwrap();
     assert_eq!(read.list.as_ref().map(|it| &it.digest), Some(&found.digest));
     let single = Request {
         keep_manifest_list: false,
@@ -191,20 +252,41 @@ async fn a_payload_is_mirrored_with_its_images_and_last_itself() {
     let lab = Lab::open().await;
     let built = lab.build(request()).await.unwrap();
     let target = reference("ocp/release");
-    let pushed = push(&lab.client, &built, &target, &Progress::default()).await.unwrap();
+    let pushed = push(&lab.client, &built, &target, &Progress::default())
+        .await
+        .unwrap();
     let payload = reader::read(&lab.client, &pushed, &[]).await.unwrap();
     let to = Target::parse("mirror.example.com/ocp/release").unwrap();
     let plan = mirror::plan(&payload, &to, &MirrorOptions::default()).unwrap();
-    let other = Emulator::new(Registry::in_memory(Settings::default(), lab.clock), lab.clock);
+    let other = Emulator::new(
+        Registry::in_memory(Settings::default(), lab.clock),
+        lab.clock,
+    );
     lab.network.mount("mirror.example.com", other.transport());
-    other.faults().inject(CallMatcher::path("/v2/ocp/release/manifests/*cli").method(Method::PUT).times(1), Fault::Refused(Refusal::of(StatusCode::FORBIDDEN)));
+    other.faults().inject(
+        CallMatcher::path("/v2/ocp/release/manifests/*cli")
+            .method(Method::PUT)
+            .times(1),
+        Fault::Refused(Refusal::of(StatusCode::FORBIDDEN)),
+    );
     let failures = mirror::run(&lab.client, &plan, &Progress::default()).await;
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].component, "cli");
     let itself = &plan.payload.as_ref().unwrap().target;
-    assert_eq!(lab.client.find(itself).await.unwrap(), None, "not before its images");
-    assert!(mirror::run(&lab.client, &plan, &Progress::default()).await.is_empty());
-    assert_eq!(lab.client.find(itself).await.unwrap().unwrap().digest, payload.manifest.digest);
+    assert_eq!(
+        lab.client.find(itself).await.unwrap(),
+        None,
+        "not before its images"
+    );
+    assert!(
+        mirror::run(&lab.client, &plan, &Progress::default())
+            .await
+            .is_empty()
+    );
+    assert_eq!(
+        lab.client.find(itself).await.unwrap().unwrap().digest,
+        payload.manifest.digest
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,7 +298,11 @@ async fn bad_images_are_refused_by_name() {
         why::chain(&lab.build(wanted).await.unwrap_err())
     };
     let missing = reason(&|it| it.components[0].pull_spec = format!("{HOST}/ocp/nothing:v1")).await;
-    assert!(missing.contains("component cluster-version-operator") && missing.contains("does not exist"), "{missing}");
+    assert!(
+        missing.contains("component cluster-version-operator")
+            && missing.contains("does not exist"),
+        "{missing}"
+    );
     let twice = reason(&|it| {
         let again = it.components[1].clone();
         it.components.push(again);
@@ -224,7 +310,10 @@ async fn bad_images_are_refused_by_name() {
     .await;
     assert!(twice.contains("given twice"), "{twice}");
     let name = reason(&|it| it.components[0].pull_spec = "not a name".to_owned()).await;
-    assert!(name.contains("cluster-version-operator") && name.contains("not the name of an image"), "{name}");
+    assert!(
+        name.contains("cluster-version-operator") && name.contains("not the name of an image"),
+        "{name}"
+    );
     let escaping = SampleImage::new("evil", &[(OPERATOR, "true")], &[("../../etc/passwd", "x")]);
     lab.push(&escaping).await;
     let evil = reason(&|it| {
@@ -235,8 +324,13 @@ async fn bad_images_are_refused_by_name() {
         });
     })
     .await;
-    assert!(evil.contains("component evil") && evil.contains("leads out of the image"), "{evil}");
-    let plain = reader::read(&lab.client, &reference("ocp/cli:v1"), &[]).await.unwrap_err();
+    assert!(
+        evil.contains("component evil") && evil.contains("leads out of the image"),
+        "{evil}"
+    );
+    let plain = reader::read(&lab.client, &reference("ocp/cli:v1"), &[])
+        .await
+        .unwrap_err();
     assert!(why::chain(&plain).contains("not a payload"), "{plain}");
 }
 

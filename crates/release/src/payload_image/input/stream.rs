@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Error;
 use crate::{
-    image_stream::api::{DOCKER_IMAGE, ImageStream, ImageStreamStatus, NamedTagEventList, TagReference},
+    image_stream::api::{
+        DOCKER_IMAGE, ImageStream, ImageStreamStatus, NamedTagEventList, TagReference,
+    },
     oci::{digest, reference::ImageRef},
     payload_image::assemble::Component,
 };
@@ -29,7 +31,11 @@ pub struct Resolved {
 }
 
 /// The images of a stream, those of `exclude` left out.
-pub fn from_stream(stream: &ImageStream, mode: ReferenceMode, exclude: &BTreeSet<String>) -> Result<Resolved, Error> {
+pub fn from_stream(
+    stream: &ImageStream,
+    mode: ReferenceMode,
+    exclude: &BTreeSet<String>,
+) -> Result<Resolved, Error> {
     let none = ImageStreamStatus::default();
     let status = stream.status.as_ref().unwrap_or(&none);
     let metadata = &stream.metadata;
@@ -48,8 +54,13 @@ pub fn from_stream(stream: &ImageStream, mode: ReferenceMode, exclude: &BTreeSet
     }
     let mut resolved = Resolved::default();
     let mut covered = BTreeSet::new();
-    for tag in stream.spec.tags.iter().filter(|tag| !exclude.contains(&tag.name)) {
-        match resolver.from_spec(tag)? {
+    for tag in stream
+        .spec
+        .tags
+        .iter()
+        .filter(|tag| !exclude.contains(&tag.name))
+    {
+        match resolver.in_spec(tag)? {
             Pass::Use(component) => {
                 covered.insert(tag.name.clone());
                 resolved.components.push(*component);
@@ -63,7 +74,7 @@ pub fn from_stream(stream: &ImageStream, mode: ReferenceMode, exclude: &BTreeSet
     }
     let rest = status.tags.iter();
     for tag in rest.filter(|tag| !exclude.contains(&tag.tag) && !covered.contains(&tag.tag)) {
-        match resolver.from_status(tag)? {
+        match resolver.in_status(tag)? {
             Pass::Use(component) => resolved.components.push(*component),
             Pass::Skip(reason) => resolved.skipped.push(format!("tag {}: {reason}", tag.tag)),
             Pass::LeaveToStatus => {}
@@ -85,7 +96,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn from_spec(&self, tag: &TagReference) -> Result<Pass, Error> {
+    fn in_spec(&self, tag: &TagReference) -> Result<Pass, Error> {
         let history = self.status.tag(&tag.name);
         let newest = history.and_then(|history| history.items.first());
         if let (Some(spec), Some(newest)) = (tag.generation, newest) {
@@ -107,7 +118,7 @@ impl Resolver<'_> {
             source,
         })?;
         if let Some(digest) = source.digest() {
-            return Ok(self.component(tag, &source, &digest.to_string()));
+            return Ok(self.component(tag, &source, digest.as_ref()));
         }
         let Some(history) = history else {
             return Ok(Pass::Skip("it was not imported yet"));
@@ -128,7 +139,7 @@ impl Resolver<'_> {
         Ok(self.component(tag, &location, &newest.image))
     }
 
-    fn from_status(&self, history: &NamedTagEventList) -> Result<Pass, Error> {
+    fn in_status(&self, history: &NamedTagEventList) -> Result<Pass, Error> {
         let Some(newest) = history.items.first() else {
             return self.empty(history);
         };
@@ -158,7 +169,9 @@ impl Resolver<'_> {
 
     fn component(&self, tag: &TagReference, location: &ImageRef, image: &str) -> Pass {
         let Some(pull_spec) = self.location(location, image) else {
-            return Pass::Skip("its image is only inside the cluster, and the stream has no public repository");
+            return Pass::Skip(
+                "its image is only inside the cluster, and the stream has no public repository",
+            );
         };
         Pass::Use(Box::new(Component {
             name: tag.name.clone(),
@@ -175,8 +188,13 @@ impl Resolver<'_> {
     /// The location that the payload names. One inside the cluster is of no use to others.
     fn location(&self, location: &ImageRef, image: &str) -> Option<String> {
         let digest = digest::parse(image).ok()?;
-        let public = self.status.public_docker_image_repository.parse::<ImageRef>();
-        let public = public.ok().map(|public| public.at_digest(&digest).to_string());
+        let public = self
+            .status
+            .public_docker_image_repository
+            .parse::<ImageRef>();
+        let public = public
+            .ok()
+            .map(|public| public.at_digest(&digest).to_string());
         let inside = &self.status.docker_image_repository;
         let is_inside = !inside.is_empty() && location.name().starts_with(inside.as_str());
         if self.mode == ReferenceMode::Public || is_inside {

@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "literals are passed")]
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -25,7 +27,9 @@ fn item(location: &str, seed: &str, generation: i64) -> serde_json::Value {
 
 fn specs(resolved: &Resolved) -> Vec<(&str, &str)> {
     let components = resolved.components.iter();
-    components.map(|it| (it.name.as_str(), it.pull_spec.as_str())).collect()
+    components
+        .map(|it| (it.name.as_str(), it.pull_spec.as_str()))
+        .collect()
 }
 
 fn resolve(stream: &ImageStream, mode: ReferenceMode) -> Result<Resolved, Error> {
@@ -39,16 +43,36 @@ fn the_mode_decides_which_location_is_named() {
         {"tag": "inside", "items": [item("registry.svc:5000/ocp/4.99@sha256:00", "in", 1)]},
         {"tag": "left-out", "items": []},
     ]);
-    let tags = tags.to_string().replace("@sha256:00", &format!("@{}", sha256(b"in")));
-    let found = stream(json!([]), serde_json::from_str(&tags).unwrap(), "public.example/ocp/4.99");
+    let tags = tags
+        .to_string()
+        .replace("@sha256:00", &format!("@{}", sha256(b"in")));
+    let found = stream(
+        json!([]),
+        serde_json::from_str(&tags).unwrap(),
+        "public.example/ocp/4.99",
+    );
     let (cli, inside) = (sha256(b"cli"), sha256(b"in"));
     let source = resolve(&found, ReferenceMode::Source).unwrap();
-    let expected = [("cli", format!("quay.example/ex/cli@{cli}")), ("inside", format!("public.example/ocp/4.99@{inside}"))];
-    assert_eq!(specs(&source), expected.each_ref().map(|(name, spec)| (*name, spec.as_str())));
+    let expected = [
+        ("cli", format!("quay.example/ex/cli@{cli}")),
+        ("inside", format!("public.example/ocp/4.99@{inside}")),
+    ];
+    assert_eq!(
+        specs(&source),
+        expected
+            .each_ref()
+            .map(|(name, spec)| (*name, spec.as_str()))
+    );
     let public = resolve(&found, ReferenceMode::Public).unwrap();
-    assert_eq!(specs(&public)[0].1, format!("public.example/ocp/4.99@{cli}"));
+    assert_eq!(
+        specs(&public)[0].1,
+        format!("public.example/ocp/4.99@{cli}")
+    );
     let private = stream(json!([]), serde_json::from_str(&tags).unwrap(), "");
-    assert!(matches!(resolve(&private, ReferenceMode::Public), Err(Error::NoPublicRepository(_))));
+    assert!(matches!(
+        resolve(&private, ReferenceMode::Public),
+        Err(Error::NoPublicRepository(_))
+    ));
     let source = resolve(&private, ReferenceMode::Source).unwrap();
     assert_eq!(source.components.len(), 1);
     assert!(source.skipped[0].contains("inside"), "{:?}", source.skipped);
@@ -59,10 +83,20 @@ fn a_tag_that_was_not_imported_since_it_changed_is_an_error() {
     let spec = json!([{"name": "cli", "generation": 5, "from": {"kind": "DockerImage", "name": "quay.example/ex/cli:v2"}}]);
     let tags = json!([{"tag": "cli", "items": [item("quay.example/ex/cli:v1", "cli", 4)]}]);
     let found = stream(spec.clone(), tags, "");
-    assert!(matches!(resolve(&found, ReferenceMode::Source), Err(Error::NotImported { spec: 5, status: 4, .. })));
+    assert!(matches!(
+        resolve(&found, ReferenceMode::Source),
+        Err(Error::NotImported {
+            spec: 5,
+            status: 4,
+            ..
+        })
+    ));
     let tags = json!([{"tag": "cli", "items": [item("quay.example/ex/cli@x", "cli", 5)]}]);
     let skipped = resolve(&stream(spec.clone(), tags, ""), ReferenceMode::Source).unwrap();
-    assert!(skipped.skipped[0].contains("no location"), "reported, not dropped silently");
+    assert!(
+        skipped.skipped[0].contains("no location"),
+        "reported, not dropped silently"
+    );
     let failed = json!([{"tag": "cli", "items": [], "conditions": [{"type": "ImportSuccess", "status": "False", "message": "401"}]}]);
     let failed = resolve(&stream(spec, failed, ""), ReferenceMode::Source);
     assert!(matches!(failed, Err(Error::ImportFailed { message, .. }) if message == "401"));
@@ -77,7 +111,10 @@ fn a_tag_by_digest_needs_no_import_and_keeps_its_annotations() {
     }]);
     let found = resolve(&stream(spec, json!([]), ""), ReferenceMode::Source).unwrap();
     assert_eq!(found.components[0].annotations["a"], "1");
-    assert_eq!(found.components[0].pull_spec, format!("quay.example/ex/cli@{digest}"));
+    assert_eq!(
+        found.components[0].pull_spec,
+        format!("quay.example/ex/cli@{digest}")
+    );
 }
 
 #[test]
@@ -92,9 +129,16 @@ fn mappings_replace_whole_components() {
     let mut components = vec![known];
     override_with(&mut components, given.clone()).unwrap();
     assert_eq!(components.len(), 2);
-    assert!(components.iter().all(|it| it.replaced && it.annotations.is_empty()));
+    assert!(
+        components
+            .iter()
+            .all(|it| it.replaced && it.annotations.is_empty())
+    );
     let twice = given.iter().cloned().chain(given.clone()).collect();
-    assert_eq!(override_with(&mut components, twice), Err(Error::MappedTwice("cli".to_owned())));
+    assert_eq!(
+        override_with(&mut components, twice),
+        Err(Error::MappedTwice("cli".to_owned()))
+    );
     for wrong in ["cli", "=x", "cli=", "cli=UPPER CASE"] {
         assert!(mapping(wrong).is_err(), "{wrong}");
     }

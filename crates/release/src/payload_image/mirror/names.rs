@@ -14,7 +14,9 @@ const PAYLOAD: &str = "release";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The target has a tag.
-    #[error("--to={0} must be a repository without a tag, or a template with ${{component}} in its tag")]
+    #[error(
+        "--to={0} must be a repository without a tag, or a template with ${{component}} in its tag"
+    )]
     NotARepository(String),
     /// A template that would give several images one name.
     #[error("--to={0} must have ${{component}} exactly once, in its tag")]
@@ -28,7 +30,9 @@ pub enum Error {
         source: InvalidRef,
     },
     /// An image by tag.
-    #[error("component {component} is {image}, which is not by digest: the copy could be another image")]
+    #[error(
+        "component {component} is {image}, which is not by digest: the copy could be another image"
+    )]
     NoDigest {
         /// The component.
         component: String,
@@ -53,20 +57,30 @@ impl Target {
     /// Parses a repository or a template.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if !text.contains("${") {
-            let target: ImageRef = text.parse().map_err(|_| Error::NotARepository(text.to_owned()))?;
+            let target: ImageRef = text
+                .parse()
+                .map_err(|_| Error::NotARepository(text.to_owned()))?;
             if !target.is_bare() {
                 return Err(Error::NotARepository(text.to_owned()));
             }
             return Ok(Self::Repository(target));
         }
         let tag = text.rsplit_once(':').map_or("", |(_, tag)| tag);
-        if text.matches("${component}").count() != 1 || !tag.contains("${component}") || tag.contains('/') {
+        if text.matches("${component}").count() != 1
+            || !tag.contains("${component}")
+            || tag.contains('/')
+        {
             return Err(Error::Template(text.to_owned()));
         }
         Ok(Self::Template(text.to_owned()))
     }
 
-    fn image(&self, version: &str, suffix: &str, component: Option<&str>) -> Result<ImageRef, Error> {
+    fn image(
+        &self,
+        version: &str,
+        suffix: &str,
+        component: Option<&str>,
+    ) -> Result<ImageRef, Error> {
         let failed = |source| Error::Name {
             component: component.unwrap_or(PAYLOAD).to_owned(),
             source,

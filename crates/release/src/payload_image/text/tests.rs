@@ -3,8 +3,18 @@ use crate::payload_image::{info::info, labels::VERSIONS};
 
 #[test]
 fn a_payload_is_described() {
-    let source: &[(&str, &str)] = &[(SOURCE_LOCATION, "https://github.com/ex/cli.git"), (COMMIT_ID, "aaa1"), (VERSIONS, "kubectl=1.35.2")];
-    let payload = crate::payload_image::info::tests::payload("4.99.0-ci.7", &[("cli", "c1", source), ("machine-config-operator", "c2", &[])]);
+    let source: &[(&str, &str)] = &[
+        (SOURCE_LOCATION, "https://github.com/ex/cli.git"),
+        (COMMIT_ID, "aaa1"),
+        (VERSIONS, "kubectl=1.35.2"),
+    ];
+    let payload = crate::payload_image::info::tests::payload(
+        "4.99.0-ci.7",
+        &[
+            ("cli", "c1", source),
+            ("machine-config-operator", "c2", &[]),
+        ],
+    );
     let info = info(&payload, None);
     let text = describe(&payload, &info, Columns::Digest);
     let digest = &payload.manifest.digest;
@@ -34,12 +44,24 @@ Images:
     );
     assert_eq!(text, expected);
     let urls = describe(&payload, &info, Columns::CommitUrl);
-    assert!(urls.contains("cli                      https://github.com/ex/cli/commit/aaa1\n"), "{urls}");
+    assert!(
+        urls.contains("cli                      https://github.com/ex/cli/commit/aaa1\n"),
+        "{urls}"
+    );
 }
 
 #[test]
 fn sources_on_other_hosts_are_shown_as_they_are() {
-    assert_eq!(commit_url("git@github.com:ex/cli.git", "a"), "https://github.com/ex/cli/commit/a");
-    assert_eq!(commit_url("https://git.example/ex/cli", "a"), "https://git.example/ex/cli a");
-    assert_eq!(commit_url("https://github.com/ex/cli", ""), "https://github.com/ex/cli");
+    assert_eq!(
+        commit_url("git@github.com:ex/cli.git", "a"),
+        "https://github.com/ex/cli/commit/a"
+    );
+    assert_eq!(
+        commit_url("https://git.example/ex/cli", "a"),
+        "https://git.example/ex/cli a"
+    );
+    assert_eq!(
+        commit_url("https://github.com/ex/cli", ""),
+        "https://github.com/ex/cli"
+    );
 }

@@ -54,7 +54,10 @@ pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Resul
         let pushed = progress::show("push", quiet, &progress, pushing).await;
         pushed.map_err(|error| failed("cannot push the payload", &error))?;
     }
-    let digest = built.manifest().map(|manifest| manifest.digest.to_string()).unwrap_or_default();
+    let digest = built
+        .manifest()
+        .map(|manifest| manifest.digest.to_string())
+        .unwrap_or_default();
     print::text(out, &format!("{digest} {} {}", built.name, built.created))?;
     match source {
         Some(source) if is_reproduction(options) => compare(&source, &built),
@@ -66,7 +69,9 @@ pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Resul
 async fn request(options: &AssembleOptions, source: Option<&Payload>) -> Result<Request, Failure> {
     let mut release = release(options, source)?;
     let mut components = match source {
-        Some(source) => input::from_payload(&source.contents.references).map_err(|error| bad_input(&error))?,
+        Some(source) => {
+            input::from_payload(&source.contents.references).map_err(|error| bad_input(&error))?
+        }
         None => from_stream(options, &mut release).await?,
     };
     let mut mappings = Vec::new();
@@ -81,13 +86,23 @@ async fn request(options: &AssembleOptions, source: Option<&Payload>) -> Result<
     input::override_with(&mut components, mappings).map_err(|error| bad_input(&error))?;
     if components.is_empty() {
         let remedy = "name an ImageStream with --from-image-stream, a payload with --from-release, or images as COMPONENT=PULLSPEC";
-        return Err(usage("cannot assemble the payload", "there are no images", remedy));
+        return Err(usage(
+            "cannot assemble the payload",
+            "there are no images",
+            remedy,
+        ));
     }
-    if let (Some(text), true) = (&options.from_release, overridden || !is_reproduction(options)) {
-        release.annotations.insert(FROM_RELEASE.to_owned(), text.clone());
+    if let (Some(text), true) = (
+        &options.from_release,
+        overridden || !is_reproduction(options),
+    ) {
+        release
+            .annotations
+            .insert(FROM_RELEASE.to_owned(), text.clone());
     }
     let reproduced = source.filter(|_| is_reproduction(options));
-    let created = reproduced.and_then(|source| source.contents.references.metadata.creation_timestamp);
+    let created =
+        reproduced.and_then(|source| source.contents.references.metadata.creation_timestamp);
     Ok(Request {
         base: base(options, source)?,
         created: options.created.or(created),
@@ -102,13 +117,24 @@ fn release(options: &AssembleOptions, source: Option<&Payload>) -> Result<Releas
     let annotations = source.map(|source| source.contents.references.metadata.annotations.clone());
     let metadata = match &options.metadata {
         Some(text) => metadata(text)?,
-        None => before.as_ref().map(|it| it.metadata.clone()).unwrap_or_default(),
+        None => before
+            .as_ref()
+            .map(|it| it.metadata.clone())
+            .unwrap_or_default(),
     };
-    let inherited = |given: &Option<Vec<String>>, before: Option<Vec<String>>| given.clone().or(before).unwrap_or_default();
-    let name = options.name.clone().or(source.map(|source| source.contents.name().to_owned()));
+    let inherited = |given: &Option<Vec<String>>, before: Option<Vec<String>>| {
+        given.clone().or(before).unwrap_or_default()
+    };
+    let name = options
+        .name
+        .clone()
+        .or(source.map(|source| source.contents.name().to_owned()));
     Ok(Release {
         name: name.unwrap_or_default(),
-        previous: inherited(&options.previous, before.as_ref().map(|it| it.previous.clone())),
+        previous: inherited(
+            &options.previous,
+            before.as_ref().map(|it| it.previous.clone()),
+        ),
         next: inherited(&options.next, before.as_ref().map(|it| it.next.clone())),
         metadata,
         annotations: annotations.unwrap_or_default(),
@@ -132,14 +158,21 @@ fn base(options: &AssembleOptions, source: Option<&Payload>) -> Result<BaseChoic
     if let Some(text) = &options.to_image_base {
         let base = image(text)?;
         if base.is_bare() {
-            return Err(usage("cannot use --to-image-base", "it has no tag and no digest", "add the tag or the digest of the image"));
+            return Err(usage(
+                "cannot use --to-image-base",
+                "it has no tag and no digest",
+                "add the tag or the digest of the image",
+            ));
         }
         return Ok(BaseChoice::Image(base));
     }
     let label = source.and_then(|source| source.config.label(BASE_DIGEST));
     if let (Some(digest), Some(source)) = (label, source) {
         let mut tags = source.contents.references.spec.tags.iter();
-        let same = tags.find(|tag| tag.pull_spec().is_some_and(|spec| spec.ends_with(&format!("@{digest}"))));
+        let same = tags.find(|tag| {
+            tag.pull_spec()
+                .is_some_and(|spec| spec.ends_with(&format!("@{digest}")))
+        });
         if let Some(tag) = same {
             return Ok(BaseChoice::Component(tag.name.clone()));
         }
@@ -151,21 +184,31 @@ fn base(options: &AssembleOptions, source: Option<&Payload>) -> Result<BaseChoic
 }
 
 /// The images of an ImageStream, of the cluster or of a file.
-async fn from_stream(options: &AssembleOptions, release: &mut Release) -> Result<Vec<neap_release::payload_image::assemble::Component>, Failure> {
+async fn from_stream(
+    options: &AssembleOptions,
+    release: &mut Release,
+) -> Result<Vec<neap_release::payload_image::assemble::Component>, Failure> {
     let stream = if let Some(name) = &options.from_image_stream {
         let cluster = Cluster::connect(&options.cluster, None).await?;
         let namespace = options.namespace.as_ref().unwrap_or(&cluster.namespace);
         let api: Api<ImageStream> = Api::namespaced(cluster.client.clone(), namespace);
         let found = api.get(name).await;
-        let found = found.map_err(|error| cluster.failed(&format!("image stream {namespace}/{name}"), &error))?;
-        release.annotations.insert(FROM_IMAGE_STREAM.to_owned(), format!("{namespace}/{name}"));
+        let found = found
+            .map_err(|error| cluster.failed(&format!("image stream {namespace}/{name}"), &error))?;
+        release
+            .annotations
+            .insert(FROM_IMAGE_STREAM.to_owned(), format!("{namespace}/{name}"));
         found
     } else if let Some(path) = &options.from_image_stream_file {
         let text = read_file(path)?;
         let found: Result<ImageStream, _> = serde_saphyr::from_str(&text);
         found.map_err(|error| {
             let what = format!("cannot read {}", path.display());
-            usage(&what, &error.to_string(), "give it an ImageStream of image.openshift.io/v1")
+            usage(
+                &what,
+                &error.to_string(),
+                "give it an ImageStream of image.openshift.io/v1",
+            )
         })?
     } else {
         return Ok(Vec::new());
@@ -174,7 +217,8 @@ async fn from_stream(options: &AssembleOptions, release: &mut Release) -> Result
         Mode::Public => ReferenceMode::Public,
         Mode::Source => ReferenceMode::Source,
     };
-    let resolved = input::from_stream(&stream, mode, &release.exclude).map_err(|error| bad_input(&error))?;
+    let resolved =
+        input::from_stream(&stream, mode, &release.exclude).map_err(|error| bad_input(&error))?;
     for skipped in &resolved.skipped {
         tracing::warn!("left out: {skipped}");
     }
@@ -197,7 +241,8 @@ fn read_file(path: &Path) -> Result<String, Failure> {
 
 fn write_files(options: &AssembleOptions, built: &Built) -> Result<(), Failure> {
     if let Some(folder) = &options.to_dir {
-        let found = extract::all(&built.contents).map_err(|error| failed("cannot write the payload", &error))?;
+        let found = extract::all(&built.contents)
+            .map_err(|error| failed("cannot write the payload", &error))?;
         output::files(folder, &found.files)?;
     }
     match &options.to_file {
@@ -208,21 +253,38 @@ fn write_files(options: &AssembleOptions, built: &Built) -> Result<(), Failure> 
 
 /// Nothing about the source payload is to be changed.
 fn is_reproduction(options: &AssembleOptions) -> bool {
-    let unchanged = options.name.is_none() && options.metadata.is_none() && options.previous.is_none() && options.next.is_none();
-    let same_images = options.mappings.is_empty() && options.mapping_file.is_empty() && options.exclude.is_empty() && options.include.is_empty();
-    options.from_release.is_some() && unchanged && same_images && options.to_image_base.is_none() && options.created.is_none()
+    let unchanged = options.name.is_none()
+        && options.metadata.is_none()
+        && options.previous.is_none()
+        && options.next.is_none();
+    let same_images = options.mappings.is_empty()
+        && options.mapping_file.is_empty()
+        && options.exclude.is_empty()
+        && options.include.is_empty();
+    options.from_release.is_some()
+        && unchanged
+        && same_images
+        && options.to_image_base.is_none()
+        && options.created.is_none()
 }
 
 /// Whether the payload was reproduced. Its files are compared and not its digest, which also depends on the
 /// program that compressed them.
 fn compare(source: &Payload, built: &Built) -> Result<(), Failure> {
     let same = |one: &[u8], other: &[u8]| one == other;
-    let references = source.contents.references_bytes().ok().zip(built.contents.references_bytes().ok());
+    let references = source
+        .contents
+        .references_bytes()
+        .ok()
+        .zip(built.contents.references_bytes().ok());
     let references = references.is_some_and(|(one, other)| same(&one, &other));
     let mut changed: Vec<_> = Vec::new();
     let (before, after) = (source.contents.manifests(), built.contents.manifests());
     for name in before.keys().chain(after.keys()) {
-        let content = |files: &std::collections::BTreeMap<&str, &neap_release::payload_image::manifest_file::ManifestFile>| files.get(name).map(|file| file.content.clone());
+        let content = |files: &std::collections::BTreeMap<
+            &str,
+            &neap_release::payload_image::manifest_file::ManifestFile,
+        >| files.get(name).map(|file| file.content.clone());
         if content(&before) != content(&after) && !changed.contains(name) {
             changed.push(name);
         }
@@ -235,7 +297,13 @@ fn compare(source: &Payload, built: &Built) -> Result<(), Failure> {
     } else {
         format!("these files are different: {}", changed.join(", "))
     };
-    Err(Failure::new("NT-RELEASE-0106", Exit::Refused, "the payload was not reproduced", &why).remedy("assemble it with the options with which it was made"))
+    Err(Failure::new(
+        "NT-RELEASE-0106",
+        Exit::Refused,
+        "the payload was not reproduced",
+        &why,
+    )
+    .remedy("assemble it with the options with which it was made"))
 }
 
 async fn read_source(client: &RegistryClient, text: &str) -> Result<Payload, Failure> {
@@ -245,5 +313,11 @@ async fn read_source(client: &RegistryClient, text: &str) -> Result<Payload, Fai
 }
 
 fn bad_input(error: &input::Error) -> Failure {
-    Failure::new("NT-RELEASE-0105", Exit::Refused, "cannot use the images", &chain(error)).remedy("correct what the message names; nothing was pushed")
+    Failure::new(
+        "NT-RELEASE-0105",
+        Exit::Refused,
+        "cannot use the images",
+        &chain(error),
+    )
+    .remedy("correct what the message names; nothing was pushed")
 }

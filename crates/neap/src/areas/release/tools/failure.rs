@@ -38,21 +38,34 @@ fn from_registry(what: &str, why: &str, error: &client::Error) -> Failure {
             Exit::NotAllowed,
             "log in to the registry with podman or docker, or name a file with --registry-config",
         ),
-        client::Error::NotFound { .. } => ("NT-RELEASE-0103", Exit::NotFound, "check the name, the tag and the digest"),
+        client::Error::NotFound { .. } => (
+            "NT-RELEASE-0103",
+            Exit::NotFound,
+            "check the name, the tag and the digest",
+        ),
         client::Error::Call { .. } => (
             "NT-RELEASE-0104",
             Exit::Unreachable,
             "try again later; for a registry without a trusted certificate, use --certificate-authority or --insecure",
         ),
-        _ => ("NT-RELEASE-0105", Exit::Refused, "push the image again; what the registry has is not what it says"),
+        _ => (
+            "NT-RELEASE-0105",
+            Exit::Refused,
+            "push the image again; what the registry has is not what it says",
+        ),
     };
     Failure::new(code, exit, what, why).remedy(remedy)
 }
 
 /// A name that is none.
 pub(super) fn name(error: &InvalidRef) -> Failure {
-    Failure::new("NT-RELEASE-0101", Exit::Usage, "cannot read the name of an image", &chain(error))
-        .remedy("write REGISTRY/REPOSITORY:TAG, or REGISTRY/REPOSITORY@sha256:DIGEST")
+    Failure::new(
+        "NT-RELEASE-0101",
+        Exit::Usage,
+        "cannot read the name of an image",
+        &chain(error),
+    )
+    .remedy("write REGISTRY/REPOSITORY:TAG, or REGISTRY/REPOSITORY@sha256:DIGEST")
 }
 
 /// A flag or an argument.

@@ -36,7 +36,9 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
     }
     if let Some(name) = &options.image_for {
         let tag = payload.contents.references.tag(name);
-        let spec = tag.and_then(|tag| tag.pull_spec()).ok_or_else(|| no_component(&payload, name))?;
+        let spec = tag
+            .and_then(|tag| tag.pull_spec())
+            .ok_or_else(|| no_component(&payload, name))?;
         return print::text(out, spec);
     }
     if options.contents {
@@ -51,12 +53,18 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
     let tags = payload.contents.references.spec.tags.iter();
     match options.output {
         InfoFormat::Json => {
-            let text = info.to_json().map_err(|error| failed("cannot print the payload", &error))?;
+            let text = info
+                .to_json()
+                .map_err(|error| failed("cannot print the payload", &error))?;
             output::raw(out, text.as_bytes())
         }
         InfoFormat::Name => tags.map(|tag| print::text(out, &tag.name)).collect(),
-        InfoFormat::Digest => tags.map(|tag| print::text(out, &text::digest_of(tag))).collect(),
-        InfoFormat::Pullspec => tags.map(|tag| print::text(out, tag.pull_spec().unwrap_or_default())).collect(),
+        InfoFormat::Digest => tags
+            .map(|tag| print::text(out, &text::digest_of(tag)))
+            .collect(),
+        InfoFormat::Pullspec => tags
+            .map(|tag| print::text(out, tag.pull_spec().unwrap_or_default()))
+            .collect(),
         InfoFormat::Text => {
             let columns = match () {
                 () if options.commits => Columns::Commit,
@@ -78,7 +86,8 @@ pub(super) async fn extract(options: &ExtractOptions, out: &mut dyn Write) -> Re
     let what = "cannot extract files";
     if let Some(name) = &options.file {
         let content = extract::one(contents, name).map_err(|error| {
-            Failure::new("NT-RELEASE-0103", Exit::NotFound, what, &chain(&error)).remedy("list the files with neap release info --contents")
+            Failure::new("NT-RELEASE-0103", Exit::NotFound, what, &chain(&error))
+                .remedy("list the files with neap release info --contents")
         })?;
         return output::raw(out, &content);
     }
@@ -89,7 +98,10 @@ pub(super) async fn extract(options: &ExtractOptions, out: &mut dyn Write) -> Re
     };
     let found = found.map_err(|error| failed(what, &error))?;
     output::files(&options.to, &found.files)?;
-    print::text(out, &format!("{} files in {}", found.files.len(), options.to.display()))?;
+    print::text(
+        out,
+        &format!("{} files in {}", found.files.len(), options.to.display()),
+    )?;
     for problem in &found.problems {
         print::text(out, &format!("! not valid: {problem}"))?;
     }
@@ -109,40 +121,73 @@ pub(super) async fn verify(options: &VerifyOptions, out: &mut dyn Write) -> Resu
     let platforms = platforms(options.filter_by_os.as_deref())?;
     let payload = read(&client, &options.image, &platforms).await?;
     let metadata = &payload.contents.references.metadata;
-    let created = metadata.creation_timestamp.map(|time| time.to_string()).unwrap_or_default();
+    let created = metadata
+        .creation_timestamp
+        .map(|time| time.to_string())
+        .unwrap_or_default();
     let mut problems = Vec::new();
     for image in images(&client, &payload, &platforms).await {
         match image.result {
-            Ok(found) => print::text(out, &format!("{} {created} {}", found.digest, payload.contents.name()))?,
+            Ok(found) => print::text(
+                out,
+                &format!("{} {created} {}", found.digest, payload.contents.name()),
+            )?,
             Err(error) => problems.push(format!("{}: {}", image.component, chain(&error))),
         }
     }
     if problems.is_empty() {
         return Ok(());
     }
-    let what = format!("{} of the payload's images are not what they should be", problems.len());
-    Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &problems.join("; ")).remedy("push the images again, or make the payload of others"))
+    let what = format!(
+        "{} of the payload's images are not what they should be",
+        problems.len()
+    );
+    Err(
+        Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &problems.join("; "))
+            .remedy("push the images again, or make the payload of others"),
+    )
 }
 
-async fn read(client: &RegistryClient, text: &str, platforms: &[PlatformFilter]) -> Result<Payload, Failure> {
+async fn read(
+    client: &RegistryClient,
+    text: &str,
+    platforms: &[PlatformFilter],
+) -> Result<Payload, Failure> {
     let image = image(text)?;
     let payload = reader::read(client, &image, platforms).await;
     payload.map_err(|error| failed("cannot read the payload", &error))
 }
 
-async fn read_images(client: &RegistryClient, payload: &Payload, platforms: &[PlatformFilter]) -> Result<BTreeMap<String, ImageInfo>, Failure> {
+async fn read_images(
+    client: &RegistryClient,
+    payload: &Payload,
+    platforms: &[PlatformFilter],
+) -> Result<BTreeMap<String, ImageInfo>, Failure> {
     let mut found = BTreeMap::new();
     for image in images(client, payload, platforms).await {
-        let read = image.result.map_err(|error| failed(&format!("cannot read the image of {}", image.component), &error))?;
+        let read = image.result.map_err(|error| {
+            failed(
+                &format!("cannot read the image of {}", image.component),
+                &error,
+            )
+        })?;
         found.insert(image.component, read);
     }
     Ok(found)
 }
 
-fn show_difference(from: &Payload, to: &Payload, commits: bool, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+fn show_difference(
+    from: &Payload,
+    to: &Payload,
+    commits: bool,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let found = difference(from, to);
     let text = if json {
-        found.to_json().map_err(|error| failed("cannot print the difference", &error))?
+        found
+            .to_json()
+            .map_err(|error| failed("cannot print the difference", &error))?
     } else {
         found.to_text(commits)
     };
@@ -152,6 +197,15 @@ fn show_difference(from: &Payload, to: &Payload, commits: bool, json: bool, out:
 fn no_component(payload: &Payload, name: &str) -> Failure {
     let tags = payload.contents.references.spec.tags.iter();
     let known: Vec<_> = tags.map(|tag| tag.name.as_str()).collect();
-    let why = format!("the payload {} has no component {name:?}", payload.contents.name());
-    Failure::new("NT-RELEASE-0103", Exit::NotFound, "cannot find the image", &why).remedy(format!("choose one of {}", known.join(", ")))
+    let why = format!(
+        "the payload {} has no component {name:?}",
+        payload.contents.name()
+    );
+    Failure::new(
+        "NT-RELEASE-0103",
+        Exit::NotFound,
+        "cannot find the image",
+        &why,
+    )
+    .remedy(format!("choose one of {}", known.join(", ")))
 }

@@ -48,11 +48,18 @@ pub(super) async fn run(options: &MirrorOptions, out: &mut dyn Write) -> Result<
         let names: Vec<_> = failures.iter().map(|it| it.component.as_str()).collect();
         let why = format!("{}: {}", names.join(", "), chain(&first.error));
         let what = format!("{} images were not copied", failures.len());
-        return Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why).remedy("run the command again: it continues where it ended"));
+        return Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why)
+            .remedy("run the command again: it continues where it ended"));
     }
     let done = progress.snapshot();
     let images = plan.images.len();
-    print::text(out, &format!("{images} images: {} blobs copied, {} mounted, {} were there", done.copied, done.mounted, done.present))?;
+    print::text(
+        out,
+        &format!(
+            "{images} images: {} blobs copied, {} mounted, {} were there",
+            done.copied, done.mounted, done.present
+        ),
+    )?;
     if let Some(payload) = &plan.payload {
         print::text(out, &format!("Update image: {}", payload.target))?;
     }

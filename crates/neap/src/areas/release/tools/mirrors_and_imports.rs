@@ -21,7 +21,10 @@ use crate::{
 /// The field manager of requests for imports.
 const MANAGER: &str = "neap-release-reimport";
 
-pub(super) async fn reimport(options: &ReimportOptions, out: &mut dyn Write) -> Result<(), Failure> {
+pub(super) async fn reimport(
+    options: &ReimportOptions,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let cluster = Cluster::connect(&options.cluster, None).await?;
     let clock = Clock::system();
     let settings = reimport::Options {
@@ -31,7 +34,12 @@ pub(super) async fn reimport(options: &ReimportOptions, out: &mut dyn Write) -> 
         dry_run: options.dry_run,
         ..reimport::Options::default()
     };
-    let writer = Writer::new(cluster.client.clone(), MANAGER, Leadership::without_election(clock), clock);
+    let writer = Writer::new(
+        cluster.client.clone(),
+        MANAGER,
+        Leadership::without_election(clock),
+        clock,
+    );
     let mut reimporter = Reimporter::new(writer, clock, settings);
     loop {
         let report = match reimporter.pass(&cluster.client).await {
@@ -49,8 +57,19 @@ pub(super) async fn reimport(options: &ReimportOptions, out: &mut dyn Write) -> 
         for problem in &report.problems {
             print::text(out, &format!("! {problem}"))?;
         }
-        let verb = if options.dry_run { "would be asked for" } else { "asked for" };
-        print::text(out, &format!("{} imports failed, {} {verb}", report.failed, report.asked.len()))?;
+        let verb = if options.dry_run {
+            "would be asked for"
+        } else {
+            "asked for"
+        };
+        print::text(
+            out,
+            &format!(
+                "{} imports failed, {} {verb}",
+                report.failed,
+                report.asked.len()
+            ),
+        )?;
         if options.once {
             return Ok(());
         }
@@ -65,7 +84,9 @@ pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> R
         per_pass: options.limit,
         dry_run: options.dry_run,
     };
-    let client = options.registry.client_with(credentials(&cluster, options).await?)?;
+    let client = options
+        .registry
+        .client_with(credentials(&cluster, options).await?)?;
     loop {
         let mut streams = Vec::new();
         for namespace in &options.namespaces {
@@ -75,15 +96,30 @@ pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> R
             streams.extend(found.map_err(|error| cluster.failed(&what, &error))?);
         }
         let report = mirror_cleanup::pass(&client, &scope(&streams), &settings).await;
-        let verb = if options.dry_run { "would delete" } else { "deleted" };
+        let verb = if options.dry_run {
+            "would delete"
+        } else {
+            "deleted"
+        };
         for image in &report.deleted {
             print::text(out, &format!("{verb} {image}"))?;
         }
         for problem in &report.problems {
             print::text(out, &format!("! {problem}"))?;
         }
-        let more = if report.limited { "; the limit of the pass was reached" } else { "" };
-        print::text(out, &format!("{verb} {}, kept {} that are young{more}", report.deleted.len(), report.kept))?;
+        let more = if report.limited {
+            "; the limit of the pass was reached"
+        } else {
+            ""
+        };
+        print::text(
+            out,
+            &format!(
+                "{verb} {}, kept {} that are young{more}",
+                report.deleted.len(),
+                report.kept
+            ),
+        )?;
         if options.once {
             return Ok(());
         }
@@ -96,15 +132,20 @@ async fn credentials(cluster: &Cluster, options: &CleanupOptions) -> Result<Cred
     let (namespace, name) = (&options.credentials_namespace, &options.credentials_secret);
     let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
     let secret = api.get(name).await;
-    let secret = secret.map_err(|error| cluster.failed(&format!("secret {namespace}/{name}"), &error))?;
-    let plain = secret.data.as_ref().and_then(|data| data.get("config.json"));
+    let secret =
+        secret.map_err(|error| cluster.failed(&format!("secret {namespace}/{name}"), &error))?;
+    let plain = secret
+        .data
+        .as_ref()
+        .and_then(|data| data.get("config.json"));
     let parsed = match plain {
         Some(text) => Some(Credentials::parse(&String::from_utf8_lossy(&text.0))),
         None => pull_secrets::parse(&secret),
     };
     let what = format!("cannot use secret {namespace}/{name}");
     let failed = |why: &str| {
-        Failure::new("NT-RELEASE-0108", Exit::Usage, &what, why).remedy("put the content of a docker config.json under the key config.json")
+        Failure::new("NT-RELEASE-0108", Exit::Usage, &what, why)
+            .remedy("put the content of a docker config.json under the key config.json")
     };
     match parsed {
         Some(Ok(credentials)) => Ok(credentials),
@@ -118,5 +159,11 @@ async fn wait(clock: Clock, interval: Duration) {
 }
 
 fn unreadable(error: &reimport::Error) -> Failure {
-    Failure::new("NT-CLI-0006", Exit::Failed, "cannot ask for imports", &chain(error)).remedy("check the namespaces and the rights of the user")
+    Failure::new(
+        "NT-CLI-0006",
+        Exit::Failed,
+        "cannot ask for imports",
+        &chain(error),
+    )
+    .remedy("check the namespaces and the rights of the user")
 }

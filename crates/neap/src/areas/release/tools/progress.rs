@@ -12,9 +12,18 @@ use neap_release::oci::transfer::Progress;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs `work`, and shows how far `progress` has got meanwhile.
-pub(super) async fn show<T>(title: &str, quiet: bool, progress: &Progress, work: impl Future<Output = T>) -> T {
+pub(super) async fn show<T>(
+    title: &str,
+    quiet: bool,
+    progress: &Progress,
+    work: impl Future<Output = T>,
+) -> T {
     let visible = !quiet && io::stderr().is_terminal();
-    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if visible {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(Some(0), target);
     let template = "{msg}  {bar:30} {bytes}/{total_bytes}  {bytes_per_sec}";
     if let Ok(style) = ProgressStyle::with_template(template) {

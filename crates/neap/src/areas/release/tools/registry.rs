@@ -43,7 +43,11 @@ pub(in super::super) struct RegistryOptions {
 impl RegistryOptions {
     /// The client, with the credentials of the usual files.
     pub(super) fn client(&self) -> Result<RegistryClient, Failure> {
-        let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let environment = Environment {
             registry_auth_file: variable("REGISTRY_AUTH_FILE"),
             runtime_dir: variable("XDG_RUNTIME_DIR"),
@@ -54,8 +58,13 @@ impl RegistryOptions {
         };
         let credentials = credentials::load(&environment, self.registry_config.as_deref());
         let credentials = credentials.map_err(|error| {
-            Failure::new("NT-RELEASE-0108", Exit::Usage, "cannot use the credentials of registries", &chain(&error))
-                .remedy("correct the file, or name another with --registry-config")
+            Failure::new(
+                "NT-RELEASE-0108",
+                Exit::Usage,
+                "cannot use the credentials of registries",
+                &chain(&error),
+            )
+            .remedy("correct the file, or name another with --registry-config")
         })?;
         self.client_with(credentials)
     }
@@ -66,10 +75,14 @@ impl RegistryOptions {
         let mut trust = Trust::default();
         for path in &self.certificate_authority {
             let text = std::fs::read(path).map_err(|error| authority(path, &error))?;
-            trust = trust.with_authorities(&text).map_err(|error| authority(path, &error))?;
+            trust = trust
+                .with_authorities(&text)
+                .map_err(|error| authority(path, &error))?;
         }
         let http = Client::builder("registry", clock).trust(trust).build();
-        let http = http.map_err(|error| authority(&PathBuf::from("the certificates of this machine"), &error))?;
+        let http = http.map_err(|error| {
+            authority(&PathBuf::from("the certificates of this machine"), &error)
+        })?;
         let options = Options {
             insecure: self.insecure,
             max_per_registry: self.max_per_registry,
@@ -80,7 +93,8 @@ impl RegistryOptions {
 
 fn authority(path: &std::path::Path, error: &dyn std::error::Error) -> Failure {
     let what = format!("cannot use {}", path.display());
-    Failure::new("NT-RELEASE-0108", Exit::Usage, &what, &chain(error)).remedy("name a file with certificates in PEM")
+    Failure::new("NT-RELEASE-0108", Exit::Usage, &what, &chain(error))
+        .remedy("name a file with certificates in PEM")
 }
 
 /// The name of an image, as the user typed it.
@@ -92,8 +106,13 @@ pub(super) fn image(text: &str) -> Result<ImageRef, Failure> {
 pub(super) fn platforms(pattern: Option<&str>) -> Result<Vec<PlatformFilter>, Failure> {
     let parse = |text: &str| {
         PlatformFilter::parse(text).map_err(|error| {
-            Failure::new("NT-RELEASE-0101", Exit::Usage, "cannot use --filter-by-os", &chain(&error))
-                .remedy("write OS/ARCH, such as linux/amd64")
+            Failure::new(
+                "NT-RELEASE-0101",
+                Exit::Usage,
+                "cannot use --filter-by-os",
+                &chain(&error),
+            )
+            .remedy("write OS/ARCH, such as linux/amd64")
         })
     };
     if let Some(pattern) = pattern {
@@ -107,5 +126,9 @@ pub(super) fn platforms(pattern: Option<&str>) -> Result<Vec<PlatformFilter>, Fa
     };
     let own = format!("^{}/{architecture}$", env::consts::OS);
     let linux = format!("^linux/{architecture}$");
-    Ok(vec![parse(&own)?, parse(&linux)?, PlatformFilter::linux_amd64()])
+    Ok(vec![
+        parse(&own)?,
+        parse(&linux)?,
+        PlatformFilter::linux_amd64(),
+    ])
 }

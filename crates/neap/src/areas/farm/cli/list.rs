@@ -1,0 +1,168 @@
+//! `neap farm list`, `pools` and `bazelrc`.
+
+use std::{collections::BTreeMap, io::Write};
+
+use neap_farm::{
+    api::State,
+    area::state_word,
+    bazelrc as flags,
+    farm::{Component, ComponentKind},
+    platform::QueueName,
+};
+use serde_json::{Value, json};
+
+use super::{
+    BazelrcOptions, ListOptions,
+    scope::{FarmScope, no_such},
+};
+use crate::{
+    cli::Output,
+    exit::Failure,
+    inspect::{print, table::table},
+};
+
+pub(super) async fn farms(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let scope = FarmScope::of(&options.scope).await?;
+    let components = scope.components().await?;
+    let mut farms: BTreeMap<(&str, &str), Vec<&Component>> = BTreeMap::new();
+    for component in &components {
+        let farm = (component.namespace(), component.farm());
+        farms.entry(farm).or_default().push(component);
+    }
+    if options.output == Output::Json {
+        let items: Vec<Value> = farms
+            .iter()
+            .map(|(farm, it)| farm_json(*farm, it))
+            .collect();
+        return print::json(out, "FarmList", &json!({"items": items}));
+    }
+    if farms.is_empty() {
+        return print::text(out, &format!("No build farm {}.", place(&scope)));
+    }
+    let heads = ["NAMESPACE", "FARM", "STATE", "COMPONENTS", "WORKERS", "WHY"];
+    let rows: Vec<_> = farms.iter().map(|(farm, it)| farm_row(*farm, it)).collect();
+    print::text(out, &table(&heads, &rows))
+}
+
+fn place(scope: &FarmScope) -> String {
+    let namespace = scope.namespace.as_deref();
+    namespace.map_or("anywhere".to_owned(), |name| format!("in namespace {name}"))
+}
+
+fn is_ready(component: &Component) -> bool {
+    component.status.state == Some(State::Ready)
+}
+
+fn workers(components: &[&Component]) -> (i32, i32) {
+    let pools = components
+        .iter()
+        .filter(|it| it.kind == ComponentKind::Worker);
+    pools.fold((0, 0), |(ready, wanted), pool| {
+        (ready + pool.status.ready_replicas, wanted + pool.replicas())
+    })
+}
+
+fn farm_row((namespace, farm): (&str, &str), components: &[&Component]) -> Vec<String> {
+    let ready = components.iter().filter(|it| is_ready(it)).count();
+    let worst = components.iter().find(|it| !is_ready(it));
+    let why = worst.map_or(String::new(), |it| {
+        let ready = it.status.conditions.iter().find(|it| it.type_ == "Ready");
+        let message = ready.map_or("", |it| it.message.lines().next().unwrap_or_default());
+        format!("{} {}: {message}", it.kind.kind(), it.name())
+    });
+    let (ready_workers, wanted) = workers(components);
+    vec![
+        namespace.to_owned(),
+        if farm.is_empty() {
+            "-".to_owned()
+        } else {
+            farm.to_owned()
+        },
+        worst
+            .map_or("ready", |it| state_word(it.status.state))
+            .to_owned(),
+        format!("{ready}/{} ready", components.len()),
+        format!("{ready_workers}/{wanted}"),
+        why,
+    ]
+}
+
+fn farm_json((namespace, farm): (&str, &str), components: &[&Component]) -> Value {
+    let components: Vec<_> = components
+        .iter()
+        .map(|it| json!({"kind": it.kind.kind(), "name": it.name(), "status": it.status}))
+        .collect();
+    json!({"namespace": namespace, "farm": farm, "components": components})
+}
+
+pub(super) async fn pools(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let scope = FarmScope::of(&options.scope).await?;
+    let pools = scope.pools().await?;
+    if options.output == Output::Json {
+        let items: Vec<_> = pools.iter().map(pool_json).collect();
+        return print::json(out, "FarmPoolList", &json!({"items": items}));
+    }
+    if pools.is_empty() {
+        return print::text(out, &format!("No pool of workers {}.", place(&scope)));
+    }
+    let heads = [
+        "NAMESPACE",
+        "NAME",
+        "STATE",
+        "PODS",
+        "ACTIONS",
+        "DRAINED",
+        "QUEUE",
+    ];
+    let rows: Vec<_> = pools.iter().map(pool_row).collect();
+    print::text(out, &table(&heads, &rows))
+}
+
+fn pool_row(pool: &Component) -> Vec<String> {
+    let spec = pool.worker().cloned().unwrap_or_default();
+    let concurrency = spec.concurrency.unwrap_or(8);
+    vec![
+        pool.namespace().to_owned(),
+        pool.name().to_owned(),
+        state_word(pool.status.state).to_owned(),
+        format!("{}/{}", pool.status.ready_replicas, pool.replicas()),
+        pool.replicas().saturating_mul(concurrency).to_string(),
+        pool.status.drains.len().to_string(),
+        QueueName::of(&spec).to_string(),
+    ]
+}
+
+fn pool_json(pool: &Component) -> Value {
+    let spec = pool.worker().cloned().unwrap_or_default();
+    let queue = QueueName::of(&spec);
+    json!({
+        "namespace": pool.namespace(),
+        "name": pool.name(),
+        "replicas": pool.replicas(),
+        "concurrency": spec.concurrency.unwrap_or(8),
+        "queue": {
+            "instanceNamePrefix": queue.instance_name_prefix,
+            "platform": queue.platform,
+            "sizeClass": queue.size_class,
+        },
+        "status": pool.status,
+    })
+}
+
+pub(super) async fn bazelrc(options: &BazelrcOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let scope = FarmScope::named(&options.cluster, options.namespace.as_deref()).await?;
+    let namespace = scope.namespace.clone().unwrap_or_default();
+    let mut components = scope.components().await?;
+    components.retain(|it| it.farm() == options.farm);
+    if let Some(pool) = &options.pool
+        && !components
+            .iter()
+            .any(|it| it.kind == ComponentKind::Worker && it.name() == pool)
+    {
+        return Err(no_such("pool", pool, &namespace));
+    }
+    match flags::bazelrc(&components, options.pool.as_deref()) {
+        Some(text) => print::text(out, &text),
+        None => Err(no_such("frontend of the farm", &options.farm, &namespace)),
+    }
+}

@@ -1,0 +1,118 @@
+//! `neap farm plan`: what the operator would do next about a farm, without doing it.
+
+use std::{io::Write, sync::Arc};
+
+use neap_farm::{
+    farm::{decide::Decision, dry_run::dry_run, facts::FarmFacts},
+    jsonnet::EvaluatorProcess,
+    queue::GrpcBuildQueue,
+};
+use neap_kit::key::Key;
+use serde_json::{Value, json};
+
+use super::{
+    PlanOptions,
+    scope::{FarmScope, no_such},
+};
+use crate::{
+    cli::Output,
+    exit::{Exit, Failure},
+    inspect::print,
+};
+
+pub(super) async fn run(options: &PlanOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let scope = FarmScope::named(&options.cluster, options.namespace.as_deref()).await?;
+    // Fails clearly where the kinds are not served; a watch would wait for them.
+    scope.components().await?;
+    let namespace = scope.namespace.clone().unwrap_or_default();
+    let program = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
+    let evaluator = Arc::new(EvaluatorProcess::new(program, scope.clock));
+    let queue = Arc::new(GrpcBuildQueue::new(scope.clock));
+    let key = Key::new(&namespace, &options.farm);
+    let client = scope.cluster.client.clone();
+    let found = dry_run(client, scope.clock, evaluator, queue, &key).await;
+    let found = found.map_err(|error| failed(&error.to_string()))?;
+    let Some((facts, decision)) = found else {
+        return Err(no_such("farm", &options.farm, &namespace));
+    };
+    match options.output {
+        Output::Json => print::json(out, "FarmPlan", &as_json(&facts, &decision)),
+        Output::Text => print::text(out, &as_text(&facts, &decision)),
+    }
+}
+
+fn as_text(facts: &FarmFacts, decision: &Decision) -> String {
+    let mut text = String::new();
+    for planned in &decision.components {
+        let component = &facts.components[planned.index];
+        let ready = planned
+            .status
+            .conditions
+            .iter()
+            .find(|it| it.type_ == "Ready");
+        let reason = ready.map_or("", |it| &it.reason);
+        text.push_str(&format!(
+            "{} {}: {reason}\n",
+            component.kind.kind(),
+            component.name()
+        ));
+        if let Some(ready) = ready {
+            text.push_str(&format!("  {}\n", ready.message.replace('\n', "\n  ")));
+        }
+        for change in planned.plan.iter() {
+            text.push_str(&format!("  {change}\n"));
+        }
+    }
+    for drain in &decision.drains {
+        let verb = if drain.drained {
+            "drain"
+        } else {
+            "end the drain of"
+        };
+        let pattern: Vec<_> = drain
+            .pattern
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        text.push_str(&format!(
+            "{verb} {} at {}\n",
+            pattern.join(" "),
+            drain.scheduler
+        ));
+    }
+    text
+}
+
+fn as_json(facts: &FarmFacts, decision: &Decision) -> Value {
+    let components: Vec<_> = decision
+        .components
+        .iter()
+        .map(|planned| {
+            let component = &facts.components[planned.index];
+            let changes: Vec<_> = planned
+                .plan
+                .iter()
+                .map(|change| {
+                    json!({
+                        "verb": change.verb(),
+                        "kind": change.kind().resource.kind,
+                        "name": change.key().name(),
+                        "reason": change.reason(),
+                    })
+                })
+                .collect();
+            json!({
+                "kind": component.kind.kind(),
+                "name": component.name(),
+                "changes": changes,
+                "status": planned.status,
+            })
+        })
+        .collect();
+    json!({"components": components})
+}
+
+fn failed(why: &str) -> Failure {
+    Failure::new("NT-FARM-0001", Exit::Failed, "the farm cannot be read", why)
+        .remedy("run the command again")
+}
