@@ -34,7 +34,7 @@ impl RequestId {
         let _ = aws_lc_rs::rand::fill(&mut bytes);
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(&bytes);
         let parts = [
             &hex[..8],
             &hex[8..12],
@@ -44,6 +44,16 @@ impl RequestId {
         ];
         Self(parts.join("-"))
     }
+}
+
+/// Hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]));
+    digits.collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -160,6 +160,10 @@ pub struct StepStatus {
     pub cause: Option<Cause>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }

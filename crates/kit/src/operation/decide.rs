@@ -40,8 +40,8 @@ pub fn decide(
         Ok(matched) => matched,
         Err(cause) => return failed(&current_name(timeline), cause),
     };
-    let unfinished = |record: &Option<&StepRecord>| !record.is_some_and(|it| it.state.is_done());
-    let Some(index) = matched.iter().position(unfinished) else {
+    let unfinished = |record: Option<&StepRecord>| !record.is_some_and(|it| it.state.is_done());
+    let Some(index) = matched.iter().copied().position(unfinished) else {
         return NextStep::End(OperationOutcome::Succeeded);
     };
     let step = &step_list.steps[index];

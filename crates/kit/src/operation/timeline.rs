@@ -78,6 +78,10 @@ pub struct FailedAttempt {
 /// The maximum number of failed attempts that a step keeps.
 const MAX_FAILURES: usize = 8;
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
