@@ -93,9 +93,8 @@ impl Frontend {
     /// The routes, which expect lower-case paths, behind the layer that makes them so.
     pub fn router(&self, telemetry: &Telemetry) -> Router {
         let log = AccessLog::new("fleet-rp", "x-ms-request-id", telemetry, self.clock);
-        let routes = self
-            .arm_routes()
-            .merge(self.admin_routes())
+        let routes = Self::arm_routes()
+            .merge(Self::admin_routes())
             .route("/healthz/ready", get(operations::ready))
             .fallback(middleware::not_found)
             .layer(from_fn_with_state(self.clone(), middleware::authenticate))
@@ -105,7 +104,7 @@ impl Frontend {
         Router::new().fallback(lower_case).with_state(routes)
     }
 
-    fn arm_routes(&self) -> Router<Self> {
+    fn arm_routes() -> Router<Self> {
         const SUBSCRIPTION: &str = "/subscriptions/{subscription}";
         const CLUSTER: &str = "/subscriptions/{subscription}/resourcegroups/{group}/providers/{namespace}/{kind}/{name}";
         let of = |path: &str| format!("{SUBSCRIPTION}/providers/{{namespace}}{path}");
@@ -159,7 +158,7 @@ impl Frontend {
             .route("/providers/{namespace}/operations", get(operations::list))
     }
 
-    fn admin_routes(&self) -> Router<Self> {
+    fn admin_routes() -> Router<Self> {
         Router::new()
             .route(
                 "/admin/versions",
@@ -208,17 +207,16 @@ async fn lower_case(State(routes): State<Router>, mut request: Request) -> Respo
     }
     let query = request.uri().query().map(|it| format!("?{it}"));
     let path = format!("{clean}{}", query.unwrap_or_default());
-    match if clean.is_empty() { "/" } else { &*path }.parse() {
-        Ok(uri) => *request.uri_mut() = uri,
-        Err(_) => {
-            let error = crate::cloud_error::CloudError::bad_request(
-                "InvalidRequestContent",
-                "",
-                "The path of the request is invalid.",
-            );
-            return Failure(error).into_response();
-        }
-    }
+    let path = if clean.is_empty() { "/" } else { path.as_str() };
+    let Ok(uri) = path.parse() else {
+        let error = crate::cloud_error::CloudError::bad_request(
+            "InvalidRequestContent",
+            "",
+            "The path of the request is invalid.",
+        );
+        return Failure(error).into_response();
+    };
+    *request.uri_mut() = uri;
     request.extensions_mut().insert(OriginalPath(original));
     match routes.oneshot(request).await {
         Ok(response) => response,

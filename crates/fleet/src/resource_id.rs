@@ -64,12 +64,14 @@ impl ClusterId {
 
     /// The prefix of the keys of all clusters of a subscription, or of one group of it.
     pub fn prefix(subscription: &str, group: Option<&str>) -> String {
-        let mut prefix = format!("/subscriptions/{}/", subscription.to_ascii_lowercase());
-        if let Some(group) = group {
-            let group = group.to_ascii_lowercase();
-            prefix.push_str(&format!("resourcegroups/{group}/"));
+        let subscription = subscription.to_ascii_lowercase();
+        match group {
+            None => format!("/subscriptions/{subscription}/"),
+            Some(group) => {
+                let group = group.to_ascii_lowercase();
+                format!("/subscriptions/{subscription}/resourcegroups/{group}/")
+            }
         }
-        prefix
     }
 }
 
@@ -164,27 +166,27 @@ impl SubnetId {
         let parts: Vec<_> = text.split('/').collect();
         let [
             "",
-            s,
+            subscriptions,
             subscription,
-            g,
+            groups,
             group,
-            p,
+            providers,
             namespace,
-            v,
+            networks,
             network,
-            n,
+            subnets,
             subnet,
         ] = parts[..]
         else {
             return None;
         };
-        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
-        let fixed = same(s, "subscriptions")
-            && same(g, "resourcegroups")
-            && same(p, "providers")
+        let same = |part: &str, fixed: &str| part.eq_ignore_ascii_case(fixed);
+        let fixed = same(subscriptions, "subscriptions")
+            && same(groups, "resourcegroups")
+            && same(providers, "providers")
             && same(namespace, "microsoft.network")
-            && same(v, "virtualnetworks")
-            && same(n, "subnets");
+            && same(networks, "virtualnetworks")
+            && same(subnets, "subnets");
         let named = is_uuid(subscription)
             && is_name(group)
             && is_network_name(network, 64)
@@ -209,7 +211,7 @@ pub fn disk_encryption_set(text: &str) -> Option<&str> {
     let ["", s, subscription, g, group, p, namespace, kind, name] = parts[..] else {
         return None;
     };
-    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    let same = |part: &str, fixed: &str| part.eq_ignore_ascii_case(fixed);
     let fixed = same(s, "subscriptions")
         && same(g, "resourcegroups")
         && same(p, "providers")
@@ -239,7 +241,7 @@ pub fn is_user_assigned_identity(text: &str) -> bool {
     let ["", s, subscription, g, group, p, namespace, kind, name] = parts[..] else {
         return false;
     };
-    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    let same = |part: &str, fixed: &str| part.eq_ignore_ascii_case(fixed);
     same(s, "subscriptions")
         && same(g, "resourcegroups")
         && same(p, "providers")

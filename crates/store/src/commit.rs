@@ -144,7 +144,8 @@ impl Commit {
     /// same documents wait for each other instead of deadlocking.
     pub(crate) fn prepare(&mut self) -> Result<(), Error> {
         self.writes.sort_by(|a, b| {
-            let order = |write: &Write| (!matches!(write, Write::Fence { .. }), write.key().clone());
+            let order =
+                |write: &Write| (!matches!(write, Write::Fence { .. }), write.key().clone());
             order(a).cmp(&order(b))
         });
         for write in &self.writes {

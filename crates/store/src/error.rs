@@ -33,9 +33,7 @@ pub enum Error {
     #[error("the database cannot be used")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The changes after this position are no longer known; list again.
-    #[error(
-        "the changes after this position are no longer known: list again and start a new feed"
-    )]
+    #[error("the changes after this position are no longer known: list again and start a new feed")]
     FeedExpired,
     /// The database was written by a version of the program that this one cannot follow.
     #[error(

@@ -111,9 +111,8 @@ impl State {
 
     fn release_unique(&mut self, place: &Place) {
         let (collection, partition, id) = place;
-        self.unique.retain(|held, holder| {
-            (held.0, &held.1, &*holder) != (*collection, partition, id)
-        });
+        self.unique
+            .retain(|held, holder| (held.0, &held.1, &*holder) != (*collection, partition, id));
     }
 
     fn check(&self, key: &DocumentKey, precondition: &Precondition, now: i64) -> Result<(), Error> {
@@ -224,7 +223,7 @@ impl State {
                 };
                 self.documents.insert(place.clone(), row);
                 self.record_change(&place, revision, false, now);
-                self.change_queue(&place, queue, now);
+                self.change_queue(&place, &queue, now);
                 Some(Etag(revision))
             }
         }
@@ -238,8 +237,8 @@ impl State {
         }
     }
 
-    fn change_queue(&mut self, place: &Place, change: QueueChange, now: i64) {
-        match change {
+    fn change_queue(&mut self, place: &Place, change: &QueueChange, now: i64) {
+        match *change {
             QueueChange::Keep => {}
             QueueChange::Queue { name, delay, reset } => {
                 let work = self.work.entry(place.clone()).or_default();

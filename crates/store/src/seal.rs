@@ -125,10 +125,14 @@ impl KeyRing {
 
     fn open_text(&self, key: &DocumentKey, path: &str, text: &str) -> Result<Vec<u8>, Error> {
         let refused = |why| refused(key, path, why);
-        let (version, data) = text.split_once(':').ok_or_else(|| refused("it is damaged"))?;
+        let (version, data) = text
+            .split_once(':')
+            .ok_or_else(|| refused("it is damaged"))?;
         let found = self.0.iter().find(|(known, _)| known == version);
         let (_, aead) = found.ok_or_else(|| refused("its key is not in the key ring"))?;
-        let mut data = STANDARD.decode(data).map_err(|_| refused("it is damaged"))?;
+        let mut data = STANDARD
+            .decode(data)
+            .map_err(|_| refused("it is damaged"))?;
         let nonce: [u8; 12] = data
             .get(..12)
             .and_then(|nonce| nonce.try_into().ok())
@@ -170,10 +174,7 @@ fn bound_to(key: &DocumentKey, path: &str) -> String {
 /// The text of a sealed value.
 fn sealed_text(value: &Value) -> Option<&str> {
     let members = value.as_object()?;
-    members
-        .get(SEALED)
-        .filter(|_| members.len() == 1)?
-        .as_str()
+    members.get(SEALED).filter(|_| members.len() == 1)?.as_str()
 }
 
 /// Calls `act` with the path and the value of every field that `pattern` names.

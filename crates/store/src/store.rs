@@ -8,8 +8,7 @@ use tokio::sync::watch;
 use crate::{
     commit::{AuditRow, Commit, Write},
     document::{
-        Changes, Claimed, Cursor, Document, DocumentKey, Etag, Lease, ListRequest, Scope,
-        WorkState,
+        Changes, Claimed, Cursor, Document, DocumentKey, Etag, Lease, ListRequest, Scope, WorkState,
     },
     error::Error,
     memory::Memory,
@@ -85,8 +84,15 @@ impl Store {
     }
 
     /// The document of this key, if the caller may see it.
-    pub async fn get(&self, scope: Scope<'_>, key: &DocumentKey) -> Result<Option<Document>, Error> {
-        if scope.name().is_some_and(|name| name != key.partition.name()) {
+    pub async fn get(
+        &self,
+        scope: Scope<'_>,
+        key: &DocumentKey,
+    ) -> Result<Option<Document>, Error> {
+        if scope
+            .name()
+            .is_some_and(|name| name != key.partition.name())
+        {
             return Ok(None);
         }
         match &self.engine {
@@ -240,6 +246,8 @@ impl fmt::Debug for Store {
             Engine::Memory(..) => "memory",
             Engine::Sql(_) => "sql",
         };
-        f.debug_struct("Store").field("engine", &engine).finish()
+        f.debug_struct("Store")
+            .field("engine", &engine)
+            .finish_non_exhaustive()
     }
 }

@@ -168,6 +168,10 @@ fn properties(platform: &[PlatformProperty]) -> Value {
 }
 
 /// bb_worker and bb_runner. `scheduler` is the name of the scheduler.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the configuration of a worker, in its own order"
+)]
 pub fn worker(
     spec: &BuildbarnWorkerSpec,
     settings: &FarmSettings,

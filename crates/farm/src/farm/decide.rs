@@ -302,6 +302,10 @@ fn scheduler_restart(members: &[Member<'_>]) -> Option<String> {
     scheduler.map(|it| it.component.name().to_owned())
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the facts of a drain, and what follows for the farm"
+)]
 fn decide_drains(
     facts: &FarmFacts,
     members: &mut [Member<'_>],

@@ -202,6 +202,10 @@ fn worker(
     None
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one list of fields for each of two checks"
+)]
 fn access(access: &Access) -> Option<Problem> {
     let Access {
         authentication,

@@ -139,6 +139,7 @@ fn durations_are_seconds() {
 }
 
 /// Every older form of the history, and a word of what replaced it.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn older_forms() -> Vec<(Program, Value, &'static str)> {
     let grpc = |value: Value| json!({"contentAddressableStorage": {"backend": value}});
     vec![

@@ -17,6 +17,7 @@ const MAX_BLOCKS: i64 = 100;
 impl Rules {
     /// A backend and those inside it. `has_cas` is whether the program has a CAS, which completeness
     /// checking reads.
+    #[expect(clippy::too_many_lines, reason = "one arm for each backend")]
     pub(super) fn backend(&mut self, at: &Node<'_>, kind: StoreKind, has_cas: bool) {
         let Some(backend) = at.fields().into_iter().next() else {
             return self.add(at, "has to be one of the backends, such as grpc or local");

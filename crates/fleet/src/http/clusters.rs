@@ -291,27 +291,26 @@ pub(super) async fn delete(
         };
         let told = frontend.request(&request, api.admin, None);
         let running = frontend.same_operation(&id, &existing.body, &told).await?;
-        let operation = match running {
-            Some(operation) => operation,
-            None => {
-                precondition(&request, Some(&existing))?;
-                let subscription = frontend
-                    .read(SUBSCRIPTIONS, &id.subscription, &id.subscription)
-                    .await?;
-                let decision = cluster::delete(&DeleteFacts {
-                    id: &id,
-                    subscription: subscription.as_ref().map(|it| &it.body),
-                    existing: &existing.body,
-                    location: &frontend.region.location,
-                    request: &told,
-                })?;
-                let commit = frontend.commit(&id, Some(&existing), &decision, "delete cluster");
-                if matches!(commit.await?, Committed::Again) {
-                    frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
-                    continue;
-                }
-                text(&decision.operation, "/id").to_owned()
+        let operation = if let Some(operation) = running {
+            operation
+        } else {
+            precondition(&request, Some(&existing))?;
+            let subscription = frontend
+                .read(SUBSCRIPTIONS, &id.subscription, &id.subscription)
+                .await?;
+            let decision = cluster::delete(&DeleteFacts {
+                id: &id,
+                subscription: subscription.as_ref().map(|it| &it.body),
+                existing: &existing.body,
+                location: &frontend.region.location,
+                request: &told,
+            })?;
+            let commit = frontend.commit(&id, Some(&existing), &decision, "delete cluster");
+            if matches!(commit.await?, Committed::Again) {
+                frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
+                continue;
             }
+            text(&decision.operation, "/id").to_owned()
         };
         let answer = StatusCode::ACCEPTED.into_response();
         let mut answer = accepted(&frontend, &request, answer, &id, &operation, api);

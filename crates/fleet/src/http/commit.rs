@@ -1,6 +1,7 @@
 //! From a decision to one transaction: cluster, operation, outbox and audit.
 
 use aws_lc_rs::{digest, rand};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use neap_kit::http::RequestId;
 use neap_store::{AuditRow, Commit, Document, Precondition, QueueChange, Scope, Write};
 use serde_json::{Value, json};
@@ -67,11 +68,7 @@ impl Frontend {
             body.unwrap_or(&Value::Null)
         );
         let digest = digest::digest(&digest::SHA256, said.as_bytes());
-        let digest: String = digest
-            .as_ref()
-            .iter()
-            .map(|it| format!("{it:02x}"))
-            .collect();
+        let digest = STANDARD.encode(digest);
         cluster::Request {
             now: self.clock.now().to_string(),
             operation_id: RequestId::random().0,

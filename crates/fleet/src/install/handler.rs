@@ -256,8 +256,9 @@ impl ClusterSteps {
             "operatorConsoleExists" => guest::console_exists(&guest).await?,
             "updateConsoleBranding" => guest::brand_console(&guest).await?,
             "operatorConsoleReady" => guest::console_ready(&guest).await?,
-            "disableSamples" if self.has_pull_secret().await? => Progress::Done,
-            "disableOperatorHubSources" if self.has_pull_secret().await? => Progress::Done,
+            "disableSamples" | "disableOperatorHubSources" if self.has_pull_secret().await? => {
+                Progress::Done
+            }
             "disableSamples" => guest::disable_samples(&guest).await?,
             "disableOperatorHubSources" => guest::disable_operator_hub(&guest).await?,
             "disableUpdates" => guest::disable_updates(&guest).await?,

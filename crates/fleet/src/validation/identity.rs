@@ -58,7 +58,7 @@ pub(super) fn identities(input: &Input<'_>) -> Checked {
                 .pointer("/platformWorkloadIdentityProfile/platformWorkloadIdentities");
             if identities
                 .and_then(Value::as_object)
-                .is_none_or(|it| it.is_empty())
+                .is_none_or(serde_json::Map::is_empty)
             {
                 let message = "The set of platform workload identities cannot be empty.";
                 return Err(CloudError::invalid(

@@ -33,37 +33,34 @@ impl Sql {
 
     pub(crate) async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Document>, Error> {
         let (after_part, after_id) = request.after.unwrap_or(("", ""));
-        let rows = match request.scope.name() {
-            Some(part) => {
-                let text = "SELECT part, id, revision, body, updated_at FROM neap_documents
+        let rows = if let Some(part) = request.scope.name() {
+            let text = "SELECT part, id, revision, body, updated_at FROM neap_documents
                     WHERE collection = $1 AND part = $2 AND id >= $3 AND id < $4 AND id > $5
                       AND (expires_at IS NULL OR expires_at > {now})
                     ORDER BY id LIMIT $6";
-                sqlx::query(self.dialect.sql(text))
-                    .bind(request.collection)
-                    .bind(part)
-                    .bind(request.prefix)
-                    .bind(format!("{}{AFTER_EVERY_ID}", request.prefix))
-                    .bind(after_id)
-                    .bind(request.limit as i64)
-                    .fetch_all(&self.reader)
-                    .await
-            }
-            None => {
-                let text = "SELECT part, id, revision, body, updated_at FROM neap_documents
+            sqlx::query(self.dialect.sql(text))
+                .bind(request.collection)
+                .bind(part)
+                .bind(request.prefix)
+                .bind(format!("{}{AFTER_EVERY_ID}", request.prefix))
+                .bind(after_id)
+                .bind(request.limit as i64)
+                .fetch_all(&self.reader)
+                .await
+        } else {
+            let text = "SELECT part, id, revision, body, updated_at FROM neap_documents
                     WHERE collection = $1 AND (part, id) > ($2, $3) AND id >= $4 AND id < $5
                       AND (expires_at IS NULL OR expires_at > {now})
                     ORDER BY part, id LIMIT $6";
-                sqlx::query(self.dialect.sql(text))
-                    .bind(request.collection)
-                    .bind(after_part)
-                    .bind(after_id)
-                    .bind(request.prefix)
-                    .bind(format!("{}{AFTER_EVERY_ID}", request.prefix))
-                    .bind(request.limit as i64)
-                    .fetch_all(&self.reader)
-                    .await
-            }
+            sqlx::query(self.dialect.sql(text))
+                .bind(request.collection)
+                .bind(after_part)
+                .bind(after_id)
+                .bind(request.prefix)
+                .bind(format!("{}{AFTER_EVERY_ID}", request.prefix))
+                .bind(request.limit as i64)
+                .fetch_all(&self.reader)
+                .await
         };
         let rows = rows.map_err(unavailable)?;
         rows.iter()

@@ -425,7 +425,7 @@ impl Sql {
 fn is_deadlock(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let code = error
         .downcast_ref::<sqlx::Error>()
-        .and_then(|error| error.as_database_error())
-        .and_then(|error| error.code());
+        .and_then(sqlx::Error::as_database_error)
+        .and_then(sqlx::error::DatabaseError::code);
     matches!(code.as_deref(), Some("40001" | "40P01"))
 }

@@ -20,7 +20,6 @@ macro_rules! contracts {
     };
 }
 
-
 contracts! {
     self::unknown_fields_survive,
     self::a_write_needs_the_version_that_was_read,
@@ -83,9 +82,8 @@ async fn a_write_needs_the_version_that_was_read(store: Store) {
     let error = store.commit(create()).await.unwrap_err();
     assert!(matches!(error, Error::Exists(_)), "{error}");
 
-    let replace = |etag, n| {
-        Commit::default().put(key("a"), Precondition::Etag(etag), json!({"n": n}))
-    };
+    let replace =
+        |etag, n| Commit::default().put(key("a"), Precondition::Etag(etag), json!({"n": n}));
     let second = store.commit(replace(first, 2)).await.unwrap()[0];
     assert_ne!(first, second);
     let error = store.commit(replace(first, 3)).await.unwrap_err();
@@ -178,8 +176,20 @@ async fn a_partition_shows_nothing_of_another(store: Store) {
     }
     let (s, t) = (Partition::subscription("S"), Partition::subscription("t"));
     let of_t = key_in("t", "a");
-    assert!(store.get(Scope::Partition(&s), &of_t).await.unwrap().is_none());
-    assert!(store.get(Scope::Partition(&t), &of_t).await.unwrap().is_some());
+    assert!(
+        store
+            .get(Scope::Partition(&s), &of_t)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        store
+            .get(Scope::Partition(&t), &of_t)
+            .await
+            .unwrap()
+            .is_some()
+    );
     let list = |scope| ListRequest {
         collection: THINGS,
         scope,
@@ -207,7 +217,11 @@ async fn documents_expire_by_the_clock_of_the_database(store: Store) {
     };
     store.commit(create(0)).await.unwrap();
     assert_eq!(body(&store, "a").await, None, "it has expired");
-    let cursor = store.changes(THINGS, Cursor::default(), 9).await.unwrap().cursor;
+    let cursor = store
+        .changes(THINGS, Cursor::default(), 9)
+        .await
+        .unwrap()
+        .cursor;
     assert_eq!(store.expire().await.unwrap(), 1);
     let changes = store.changes(THINGS, cursor, 9).await.unwrap().changes;
     assert_eq!(changes.len(), 1);
@@ -222,14 +236,24 @@ async fn a_worker_that_lost_its_lease_writes_nothing(store: Store) {
     let create = put(key("a"), Precondition::Absent, WORK);
     store.commit(Commit::default().with(create)).await.unwrap();
     // A lease that lasts no time, as that of a worker which was stopped.
-    let stopped = store.claim(THINGS, "work", "one", 0).await.unwrap().unwrap();
+    let stopped = store
+        .claim(THINGS, "work", "one", 0)
+        .await
+        .unwrap()
+        .unwrap();
     let holder = store
         .claim(THINGS, "work", "two", 60_000)
         .await
         .unwrap()
         .unwrap();
     assert!(holder.lease.fence > stopped.lease.fence);
-    assert!(store.claim(THINGS, "work", "one", 60_000).await.unwrap().is_none());
+    assert!(
+        store
+            .claim(THINGS, "work", "one", 60_000)
+            .await
+            .unwrap()
+            .is_none()
+    );
 
     let write = |lease: &neap_store::Lease, n: i32| {
         let precondition = Precondition::Lease(lease.clone());
@@ -259,7 +283,13 @@ async fn a_worker_that_lost_its_lease_writes_nothing(store: Store) {
     );
     store.commit(Commit::default().with(end)).await.unwrap();
     lost(store.commit(write(&holder.lease, 3)).await.unwrap_err());
-    assert!(store.claim(THINGS, "work", "one", 0).await.unwrap().is_none());
+    assert!(
+        store
+            .claim(THINGS, "work", "one", 0)
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 async fn partitions_take_turns(store: Store) {
@@ -272,7 +302,10 @@ async fn partitions_take_turns(store: Store) {
     while let Some(claimed) = store.claim(THINGS, "work", "one", 60_000).await.unwrap() {
         turns.push(claimed.lease.key.partition.name().to_owned());
     }
-    assert_eq!(turns[1], "t", "the second claim is of the partition without one: {turns:?}");
+    assert_eq!(
+        turns[1], "t",
+        "the second claim is of the partition without one: {turns:?}"
+    );
     assert_eq!(turns.len(), 4);
 }
 
@@ -290,7 +323,10 @@ async fn claims_are_counted_until_work_makes_progress(store: Store) {
         lease: second.clone(),
         progress: true,
     };
-    store.commit(Commit::default().with(progress)).await.unwrap();
+    store
+        .commit(Commit::default().with(progress))
+        .await
+        .unwrap();
     let third = claim().await;
     assert_eq!(third.dequeues, 1);
     store.release(&third, 60_000).await.unwrap();

@@ -59,7 +59,10 @@ async fn what_a_killed_database_acknowledged_is_there() {
             Err(_) => tokio::task::yield_now().await,
         }
     };
-    let (acknowledged, unknown) = (acknowledged.load(Ordering::Relaxed), unknown.load(Ordering::Relaxed));
+    let (acknowledged, unknown) = (
+        acknowledged.load(Ordering::Relaxed),
+        unknown.load(Ordering::Relaxed),
+    );
     assert!(
         (acknowledged..=acknowledged + unknown).contains(&last),
         "{acknowledged} were acknowledged, {unknown} failed, and the counter is {last}"

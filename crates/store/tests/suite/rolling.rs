@@ -14,7 +14,11 @@ async fn a_feed_continues_after_a_restart() {
         let commit = Commit::default().create(key(id), json!({}));
         store.commit(commit).await.unwrap();
     }
-    let cursor = store.changes(THINGS, Cursor::default(), 1).await.unwrap().cursor;
+    let cursor = store
+        .changes(THINGS, Cursor::default(), 1)
+        .await
+        .unwrap()
+        .cursor;
     drop(store);
     let store = on_sqlite(&folder, "a").await;
     let changes = store.changes(THINGS, cursor, 9).await.unwrap().changes;
@@ -41,12 +45,21 @@ async fn a_database_of_a_later_program_is_refused_with_the_way_out() {
     let opened = Store::open(&format!("sqlite:{}", file.display()), options()).await;
     let error = opened.unwrap_err();
     assert!(matches!(error, Error::TooNew { found: 90, .. }), "{error}");
-    assert!(error.to_string().contains("start a newer version"), "{error}");
+    assert!(
+        error.to_string().contains("start a newer version"),
+        "{error}"
+    );
     // A later schema that this program can use is used.
     sqlx::query("UPDATE neap_meta SET value = 1 WHERE name = 'readable_by'")
         .execute(&pool)
         .await
         .unwrap();
     let store = on_sqlite(&folder, "a").await;
-    assert!(store.get(Scope::Everywhere, &key("a")).await.unwrap().is_none());
+    assert!(
+        store
+            .get(Scope::Everywhere, &key("a"))
+            .await
+            .unwrap()
+            .is_none()
+    );
 }

@@ -88,6 +88,7 @@ fn is_news(before: &ComponentStatus, after: &ComponentStatus, readiness: &Readin
     !silent && before != after
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each phase")]
 fn readiness(facts: &FarmFacts, member: &Member<'_>, rollout: Option<&RolloutStatus>) -> Readiness {
     let component = member.component;
     if component.is_deleting() {

@@ -1,5 +1,3 @@
-mod model;
-
 use super::*;
 use crate::queue::WorkerFacts;
 

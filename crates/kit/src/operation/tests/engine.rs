@@ -235,7 +235,7 @@ async fn a_cancel_interrupts_the_running_attempt_at_every_step() {
             OperationOutcome::Cancelled { step, .. } => assert_eq!(step.as_deref(), Some(*name)),
             // Skipped steps do not hang.
             OperationOutcome::Succeeded => {
-                assert_eq!(names.iter().position(|it| it == name).unwrap() % 4, 3)
+                assert_eq!(names.iter().position(|it| it == name).unwrap() % 4, 3);
             }
             other @ OperationOutcome::Failed { .. } => panic!("{other:?}"),
         }

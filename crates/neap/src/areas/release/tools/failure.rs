@@ -2,7 +2,10 @@
 
 use std::error::Error;
 
-use neap_release::oci::{client, reference::InvalidRef};
+use neap_release::{
+    oci::{client, reference::InvalidRef},
+    payload_image::{builder, layer_files, reader, verify},
+};
 
 use crate::exit::{Exit, Failure, chain};
 
@@ -20,15 +23,35 @@ pub(super) fn failed(what: &str, error: &(dyn Error + 'static)) -> Failure {
 fn registry_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a client::Error> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref::<client::Error>() {
-            return Some(found);
-        }
-        if let Some(found) = error.downcast_ref::<Box<client::Error>>() {
+        if let Some(found) = own(error) {
             return Some(found);
         }
         cause = error.source();
     }
     None
+}
+
+/// The error of a registry that `error` is, or stands for: an error that shows another one as itself is not
+/// followed by it in the list of causes.
+fn own<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a client::Error> {
+    if let Some(found) = error.downcast_ref::<Box<client::Error>>() {
+        return Some(found);
+    }
+    match error.downcast_ref::<reader::Error>() {
+        Some(reader::Error::Registry(found)) => return Some(found),
+        Some(reader::Error::Layer(layer_files::Error::Registry(found))) => return Some(found),
+        _ => {}
+    }
+    if let Some(builder::Error::Registry(found)) = error.downcast_ref() {
+        return Some(found);
+    }
+    if let Some(layer_files::Error::Registry(found)) = error.downcast_ref() {
+        return Some(found);
+    }
+    if let Some(verify::Error::Registry(found)) = error.downcast_ref() {
+        return Some(found);
+    }
+    error.downcast_ref()
 }
 
 fn from_registry(what: &str, why: &str, error: &client::Error) -> Failure {
