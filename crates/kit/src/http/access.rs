@@ -46,16 +46,6 @@ impl RequestId {
     }
 }
 
-/// Hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]));
-    digits.collect()
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     server: &'static str,
