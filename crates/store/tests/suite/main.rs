@@ -2,8 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "a test that cannot go on has failed; writers and readers run beside each other"
 )]
