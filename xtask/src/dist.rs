@@ -39,7 +39,7 @@ pub(crate) fn run(dist: &Dist) -> Result<bool> {
         let sum = digest(&fs::read(path)?);
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let sum = sum.trim_start_matches("sha256:");
-        sums.push_str(&format!("{sum}  {file}\n"));
+        sums.extend([sum, "  ", &*file, "\n"]);
         println!(" ✓ target/dist/{file}");
     }
     fs::write(folder.join("SHA256SUMS"), sums)?;

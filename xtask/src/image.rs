@@ -70,7 +70,7 @@ pub(crate) fn static_program(profile: &str) -> Result<PathBuf> {
     // Paths of the machine would otherwise be part of the program, and differ between machines.
     let mut flags = format!("-C target-feature=+crt-static --remap-path-prefix={root}=/neap");
     if let Ok(home) = home {
-        flags.push_str(&format!(" --remap-path-prefix={home}=/cargo"));
+        flags.extend([" --remap-path-prefix=", &*home, "=/cargo"]);
     }
     let build = ["build", "--locked", "--package", "neap", "--bin", "neap"];
     let mut command = process::cargo();

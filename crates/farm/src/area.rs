@@ -4,6 +4,8 @@
 mod check;
 mod codes;
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use neap_kit::{
     area::{Area, AreaCheck, AreaKind, Metric, ResourceType, Right, Role, RoleScope},
@@ -140,10 +142,11 @@ fn summary(object: &Value, _: Timestamp) -> String {
     );
     if !status.drains.is_empty() {
         let running: u32 = status.drains.iter().filter_map(|drain| drain.running).sum();
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             ", {} drained with {running} running actions",
             status.drains.len()
-        ));
+        );
     }
     text
 }

@@ -20,7 +20,7 @@ pub fn check(program: Program, configuration: &Value) -> Vec<Finding> {
         findings: Vec::new(),
     };
     let root = Node::root(configuration);
-    rules.global(root.get("global"));
+    rules.global(&root.get("global"));
     rules.everywhere(&root);
     match program {
         Program::Storage => rules.storage(&root),

@@ -1,5 +1,7 @@
 //! The manifests of deploy/farm are those of the registration. `NEAP_UPDATE=1` writes them.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{fs, path::PathBuf};
 
 use neap_farm::{api::OPERATOR_NAMESPACE, area::AREA};

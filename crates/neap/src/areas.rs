@@ -24,14 +24,16 @@ use neap_kit::{
 };
 use serde_json::Value;
 
-pub(crate) use self::host::{Host, HostEnvironment};
+pub(crate) use self::host::{Host, HostEnvironment, HostedParts};
 use crate::{exit::Failure, symbols::Symbols};
 
+// In the order in which they get their addresses in `neap up`. Idle is first: proofs and examples name the
+// addresses of its resolver and operator.
 areas! {
+    Idle(idle::Idle),
     Farm(farm::Farm),
     Fleet(fleet::Fleet),
     Operations(operations::Operations),
-    Idle(idle::Idle),
     Release(release::Release),
 }
 

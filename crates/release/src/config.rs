@@ -99,10 +99,6 @@ pub struct ReleaseConfig {
     pub disable_manifest_list_mode: bool,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }

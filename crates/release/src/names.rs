@@ -4,6 +4,8 @@ mod run_name;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -121,5 +123,10 @@ pub fn input_hash<'a>(inputs: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }

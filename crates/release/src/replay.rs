@@ -93,12 +93,11 @@ fn compare(recorded: &Conditions, update: &ConditionUpdate, differences: &mut Ve
 
 fn set(conditions: &mut Conditions, update: ConditionUpdate) {
     debug_assert!([conditions::ACCEPTED, conditions::REJECTED].contains(&update.type_));
-    match conditions.iter_mut().find(|it| it.type_ == update.type_) {
-        Some(condition) => update.status.as_str().clone_into(&mut condition.status),
-        None => {
-            let now = jiff::Timestamp::UNIX_EPOCH;
-            let updated = neap_kit::status::updated_conditions(conditions, &[update], None, now);
-            *conditions = updated;
-        }
+    if let Some(condition) = conditions.iter_mut().find(|it| it.type_ == update.type_) {
+        update.status.as_str().clone_into(&mut condition.status);
+    } else {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let updated = neap_kit::status::updated_conditions(conditions, &[update], None, now);
+        *conditions = updated;
     }
 }

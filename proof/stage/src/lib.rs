@@ -7,7 +7,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     reason = "a failure here is a failure of the test that uses it"
 )]
 

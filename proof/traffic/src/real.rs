@@ -121,12 +121,15 @@ pub fn run_real(programs: &Programs, cells: &[Cell], cycles: u64) -> Result<Vec<
 
 /// The programs of the images, and the folder to which pods write their ledgers.
 fn table(programs: &Programs, ledgers: &Path) -> String {
+    // A JSON string is a basic string of TOML, whatever the path contains.
+    let quoted = |path: &Path| serde_json::json!(path.to_string_lossy()).to_string();
     format!(
-        "[[image]]\nname = \"loss/pod\"\ncommand = [{:?}, \"pod\"]\nfolder = {ledgers:?}\n\
-         [[image]]\nname = {:?}\ncommand = [{:?}]\n",
-        programs.pod,
+        "[[image]]\nname = \"loss/pod\"\ncommand = [{}, \"pod\"]\nfolder = {}\n\
+         [[image]]\nname = \"{}\"\ncommand = [{}]\n",
+        quoted(&programs.pod),
+        quoted(ledgers),
         install::IMAGE,
-        programs.neap,
+        quoted(&programs.neap),
     )
 }
 

@@ -120,13 +120,12 @@ impl Archive {
 fn layer(entries: &[Entry]) -> Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
     for entry in entries {
-        match &entry.content {
-            Some(content) => append(&mut tar, entry.path, entry.mode, content)?,
-            None => {
-                let mut header = header(entry.mode, 0);
-                header.set_entry_type(tar::EntryType::Directory);
-                tar.append_data(&mut header, format!("{}/", entry.path), &[][..])?;
-            }
+        if let Some(content) = &entry.content {
+            append(&mut tar, entry.path, entry.mode, content)?;
+        } else {
+            let mut header = header(entry.mode, 0);
+            header.set_entry_type(tar::EntryType::Directory);
+            tar.append_data(&mut header, format!("{}/", entry.path), &[][..])?;
         }
     }
     Ok(tar.into_inner()?)
@@ -154,7 +153,10 @@ fn descriptor(media_type: &str, content: &[u8]) -> Value {
 /// The digest of some content, as OCI writes it.
 pub(crate) fn digest(content: &[u8]) -> String {
     let hash = Sha256::digest(content);
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let hex: String = digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect();
     format!("sha256:{hex}")
 }
 

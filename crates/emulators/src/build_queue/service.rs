@@ -89,6 +89,10 @@ fn known(
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "every method of the service has one type"
+)]
 fn list_queues(state: &mut QueueContent, (): ()) -> Result<ListQueuesResponse, Status> {
     let queues = state.queues.iter().map(|queue| {
         let workers = state.workers.values().filter(|it| it.queue == *queue);

@@ -21,7 +21,7 @@ fn deployment(name: &str) -> ClusterDeployment {
 #[test]
 fn a_deployment_is_taken_over_installed_settled_and_kept() {
     let options = HiveOptions {
-        settle: Duration::from_secs(60),
+        settle: Duration::from_mins(1),
         ..HiveOptions::default()
     };
     let mut blue = deployment("blue");

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use insta::assert_snapshot;
 
 use super::*;
@@ -105,7 +107,7 @@ fn rendered_configurations_are_as_recorded() {
     for files in all(&settings(), None) {
         for (name, content) in &files.files {
             if name != COMMON || text.is_empty() || !text.contains(COMMON) {
-                text.push_str(&format!("=== {name}\n{content}\n"));
+                let _ = writeln!(text, "=== {name}\n{content}");
             }
         }
     }

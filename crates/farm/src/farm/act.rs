@@ -38,13 +38,11 @@ pub(super) async fn act(
             failed.get_or_insert(error);
         }
     }
-    match failed {
-        Some(error) => Err(error),
-        None => {
-            set_drains(sources, namespace, &add).await;
-            Ok(())
-        }
+    if let Some(error) = failed {
+        return Err(error);
     }
+    set_drains(sources, namespace, &add).await;
+    Ok(())
 }
 
 async fn set_drains(sources: &FarmSources, namespace: &str, changes: &[&DrainChange]) {

@@ -123,7 +123,7 @@ pub fn decide(facts: &FarmFacts) -> Decision {
     order(&mut members);
     let restart = scheduler_restart(&members);
     let mut decision = Decision::default();
-    decide_drains(facts, &mut members, restart, &mut decision);
+    decide_drains(facts, &mut members, restart.as_deref(), &mut decision);
     allow(&mut members);
     for index in 0..members.len() {
         let storage = storage.as_ref().filter(|it| it.0 == index).map(|it| &it.1);
@@ -309,7 +309,7 @@ fn scheduler_restart(members: &[Member<'_>]) -> Option<String> {
 fn decide_drains(
     facts: &FarmFacts,
     members: &mut [Member<'_>],
-    restart: Option<String>,
+    restart: Option<&str>,
     decision: &mut Decision,
 ) {
     for member in members {
@@ -327,7 +327,7 @@ fn decide_drains(
             Some(DrainReason::Deletion)
         } else if rolling {
             Some(DrainReason::RollOut)
-        } else if restart.is_some() && restart == scheduler {
+        } else if restart.is_some() && restart == scheduler.as_deref() {
             Some(DrainReason::SchedulerRestart)
         } else if worker.cordoned {
             Some(DrainReason::Cordon)

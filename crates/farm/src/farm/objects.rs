@@ -5,7 +5,7 @@ mod pod;
 mod services;
 mod workloads;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use k8s_openapi::{
@@ -153,8 +153,11 @@ pub fn workload_kind(kind: ComponentKind) -> ResourceKind {
 /// roll out what has not changed.
 pub fn hash_of(text: &str) -> String {
     let hash = digest(&SHA256, text.as_bytes());
-    let first = hash.as_ref().iter().take(5);
-    first.map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in hash.as_ref().iter().take(5) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 fn desired<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(

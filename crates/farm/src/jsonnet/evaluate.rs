@@ -58,7 +58,7 @@ fn run(request: &EvaluationRequest) -> Result<String, String> {
         program.add_ext_var(name, &thunk);
     }
     let mut files = Files {
-        files: &request.files,
+        texts: &request.files,
         loaded: BTreeMap::new(),
         failure: None,
     };
@@ -89,7 +89,7 @@ fn readable(kind: &str) -> String {
 }
 
 struct Files<'a, 'p> {
-    files: &'a BTreeMap<String, String>,
+    texts: &'a BTreeMap<String, String>,
     loaded: BTreeMap<String, Thunk<'p>>,
     failure: Option<String>,
 }
@@ -97,7 +97,7 @@ struct Files<'a, 'p> {
 impl<'p> Files<'_, 'p> {
     fn text(&mut self, path: &str) -> Option<String> {
         let name = path.strip_prefix("./").unwrap_or(path);
-        let found = self.files.get(name).cloned();
+        let found = self.texts.get(name).cloned();
         if found.is_none() {
             self.failure = Some(format!(
                 "it imports {path:?}, and the ConfigMap has no such key; other files are not read"

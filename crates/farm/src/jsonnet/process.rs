@@ -77,9 +77,10 @@ impl EvaluatorProcess {
         };
         let ((), output) = tokio::join!(write, read);
         let status = child.wait().await?;
-        match status.success() {
-            true => output,
-            false => Ok(Vec::new()),
+        if status.success() {
+            output
+        } else {
+            Ok(Vec::new())
         }
     }
 }

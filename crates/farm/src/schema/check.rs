@@ -8,7 +8,7 @@ use super::{
     Field, Program, Schema,
     nearest::nearest,
     older_form,
-    scalar::{fault, well_known_fault},
+    scalar::{check_well_known, fault},
 };
 
 /// Something that keeps a program from starting, or from working.
@@ -85,8 +85,8 @@ impl Checker<'_> {
         if depth > MAX_DEPTH {
             return self.add(Finding::new(path, "is nested too deeply"));
         }
-        if let Some(fault) = well_known_fault(name, value) {
-            if let Some(wants) = fault {
+        if let Some(checked) = check_well_known(name, value) {
+            if let Err(wants) = checked {
                 self.wrong(name, value, path, wants);
             }
             return;

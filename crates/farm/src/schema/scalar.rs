@@ -95,8 +95,8 @@ pub fn duration(text: &str) -> Option<i128> {
     (total <= limit).then_some(if negative { -total } else { total })
 }
 
-/// What a value of a well-known type has to be; none if it is valid or the type is another.
-pub(super) fn well_known_fault(message: &str, value: &Value) -> Option<Option<&'static str>> {
+/// Whether a value of a well-known type is valid, or else what it has to be; none if the type is another.
+pub(super) fn check_well_known(message: &str, value: &Value) -> Option<Result<(), &'static str>> {
     let (valid, wants) = match message {
         "google.protobuf.Duration" => (
             value.as_str().is_some_and(|it| duration(it).is_some()),
@@ -120,5 +120,5 @@ pub(super) fn well_known_fault(message: &str, value: &Value) -> Option<Option<&'
         "google.protobuf.Any" => (value.is_object(), "an object with \"@type\""),
         _ => return None,
     };
-    Some((!valid).then_some(wants))
+    Some(if valid { Ok(()) } else { Err(wants) })
 }

@@ -67,7 +67,7 @@ impl Rules {
         }
     }
 
-    pub(super) fn global(&mut self, global: Node<'_>) {
+    pub(super) fn global(&mut self, global: &Node<'_>) {
         let diagnostics = global.get("diagnosticsHttpServer");
         if diagnostics.is_present() {
             self.http_servers(&diagnostics.get("httpServers"));

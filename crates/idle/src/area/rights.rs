@@ -30,6 +30,13 @@ pub(super) const ROLES: &[Role] = &[
                 &["elastiservices/finalizers"],
                 &["update"],
             ),
+        ],
+    },
+    Role {
+        name: "elasti-operator-additional-access",
+        scope: RoleScope::Cluster,
+        account: "elasti-operator-controller-manager",
+        rights: &[
             Right::new(
                 "",
                 &["services"],
@@ -77,7 +84,7 @@ pub(super) const ROLES: &[Role] = &[
         ],
     },
     Role {
-        name: "elasti-resolver-role",
+        name: "elasti-resolver-additional-access",
         scope: RoleScope::Cluster,
         account: "elasti-resolver",
         rights: &[

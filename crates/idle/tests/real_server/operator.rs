@@ -11,7 +11,7 @@ use neap_idle::{
         facts::{PortRange, Timeouts},
         reachability::{ProofRequest, Prover},
     },
-    opt_in,
+    opt_in::{self, OptInLimits},
     options::Installation,
     reason::Reason,
     trigger::{Verdict, Verdicts},
@@ -104,7 +104,8 @@ impl Operator {
             Arc::new(AlwaysReachable),
         )
         .unwrap();
-        let annotations = opt_in::component(&context, placement.namespace).unwrap();
+        let annotations =
+            opt_in::component(&context, placement.namespace, &OptInLimits::default()).unwrap();
         tokio::spawn(keeper.run(stop.clone()));
         tokio::spawn(annotations.run(stop.clone()));
         tokio::spawn(wakes.run(stop.clone()));

@@ -96,6 +96,10 @@ fn a_role_becomes_a_role_and_its_binding() {
 
 #[test]
 fn a_check_sees_its_objects_by_kind_and_by_type() {
+    #[derive(serde::Deserialize)]
+    struct Shop {
+        size: u32,
+    }
     let facts = CheckFacts {
         objects: vec![
             json!({"kind": "Shop", "size": 3}),
@@ -105,10 +109,6 @@ fn a_check_sees_its_objects_by_kind_and_by_type() {
         unserved: vec!["Boat"],
         now: Timestamp::UNIX_EPOCH,
     };
-    #[derive(serde::Deserialize)]
-    struct Shop {
-        size: u32,
-    }
     assert_eq!(facts.of("Shop").count(), 2);
     let typed: Vec<Shop> = facts.typed("Shop");
     assert_eq!(typed.iter().map(|one| one.size).collect::<Vec<_>>(), [3]);

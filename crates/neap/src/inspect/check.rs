@@ -71,18 +71,15 @@ async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
     let Some(cluster) = &reached else {
         return groups;
     };
-    match &options.area {
-        Some(name) => {
-            let areas = areas::all().filter(|area| area.name == name);
-            for (area, check) in areas.filter_map(|area| Some((area, area.check?))) {
-                let findings = area::check(cluster, &check).await;
-                groups.push(FindingGroup::new(area.title, findings));
-            }
+    if let Some(name) = &options.area {
+        let areas = areas::all().filter(|area| area.name == name);
+        for (area, check) in areas.filter_map(|area| Some((area, area.check?))) {
+            let findings = area::check(cluster, &check).await;
+            groups.push(FindingGroup::new(area.title, findings));
         }
-        None => {
-            let findings = cluster::check(cluster).await;
-            groups.push(FindingGroup::new("the cluster", findings));
-        }
+    } else {
+        let findings = cluster::check(cluster).await;
+        groups.push(FindingGroup::new("the cluster", findings));
     }
     groups
 }

@@ -18,7 +18,7 @@ use neap_kit::{
     watch::{Watches, WatchesStopped},
 };
 use neap_world::{
-    node::{self, Access, image::Images, register::Machine},
+    node::{self, Access, address::Block, image::Images, register::Machine},
     proxy,
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use super::{
     address_block::BlockClaim, audit::AuditedProcess, limits::ConnectionLimits, listen::Address,
 };
 use crate::{
-    areas::{self, AreasUpOptions, Host, HostEnvironment},
+    areas::{self, AreasUpOptions, Host, HostEnvironment, HostedParts},
     cli::UpOptions,
     exit::{Exit, Failure, chain},
     version,
@@ -154,18 +154,7 @@ impl World {
         for component in components {
             manager.add(component);
         }
-        let (health, api_url) = (manager.health(), address.url());
-        let starter = manager.starter();
-        let mut host = Host::new(HostEnvironment {
-            context: &context,
-            health: &health,
-            block,
-            folder,
-            api_url: &api_url,
-            starter: &starter,
-        });
-        areas::host(&mut host, options.areas)?;
-        let hosted = host.into_parts();
+        let hosted = host_areas(&context, &manager, block, place, options.areas)?;
         for component in hosted.components {
             manager.add(component);
         }
@@ -186,6 +175,28 @@ impl World {
         let result = self.manager.run(stop).await;
         result.map_err(|error| failed(&error.to_string()))
     }
+}
+
+/// What areas add to the manager.
+fn host_areas(
+    context: &Context,
+    manager: &Manager,
+    block: Block,
+    place: &Place<'_>,
+    options: &AreasUpOptions,
+) -> Result<HostedParts, Failure> {
+    let (health, api_url) = (manager.health(), place.address.url());
+    let starter = manager.starter();
+    let mut host = Host::new(HostEnvironment {
+        context,
+        health: &health,
+        block,
+        folder: place.folder,
+        api_url: &api_url,
+        starter: &starter,
+    });
+    areas::host(&mut host, options)?;
+    Ok(host.into_parts())
 }
 
 /// Probes the isolation of containers: why they have no namespaces of their own, if they have none, and

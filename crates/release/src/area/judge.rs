@@ -89,12 +89,11 @@ fn state(object: &Value) -> Option<StreamState> {
 }
 
 pub(super) fn stream_summary(object: &Value, _: Timestamp) -> String {
-    match state(object) {
-        Some(state) => state.reason,
-        None => {
-            let tags = object["spec"]["tags"].as_array().map_or(0, Vec::len);
-            format!("{tags} tags")
-        }
+    if let Some(state) = state(object) {
+        state.reason
+    } else {
+        let tags = object["spec"]["tags"].as_array().map_or(0, Vec::len);
+        format!("{tags} tags")
     }
 }
 

@@ -97,6 +97,7 @@ fn the_hash_of_inputs_has_nothing_between_them() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn names_are_read_back() {
     let day = "2021-08-30-130010";
     let named = |name: &str| RunStream::Named(name.to_owned());

@@ -164,10 +164,6 @@ impl PayloadController {
     }
 
     /// The key of the payload's runs; `Some(None)` if it needs none, and `None` if it is missing.
-    #[expect(
-        clippy::option_option,
-        reason = "a missing key is not the same as no key"
-    )]
     async fn run_key(&self, payload: &ReleasePayload) -> Result<Option<Option<RunKey>>, Error> {
         let all = payload.metadata.annotations.as_ref();
         let Some(id) = all.and_then(|all| all.get(annotations::RUN_KEY)) else {

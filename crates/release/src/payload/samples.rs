@@ -68,6 +68,7 @@ pub(crate) fn facts(payload: ReleasePayload) -> Facts {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the facts have an option")]
 pub(crate) fn completed() -> Option<JobFacts> {
     Some(JobFacts {
         completed: true,
@@ -75,6 +76,7 @@ pub(crate) fn completed() -> Option<JobFacts> {
     })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the facts have an option")]
 pub(crate) fn failed(reason: &str, message: &str) -> Option<JobFacts> {
     Some(JobFacts {
         failed: Some((reason.to_owned(), message.to_owned())),

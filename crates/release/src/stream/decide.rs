@@ -218,27 +218,33 @@ pub fn decide(facts: &Facts) -> Decision {
     state.problems.sort();
     state.problems.dedup();
     write_state(&mut draft.changes, facts, &state);
-    // An Event is told once: the state remembers the problem.
-    let known = annotation(&facts.source, annotations::STREAM_STATE);
-    let known: StreamState = known
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    draft
-        .events
-        .retain(|event| !known.problems.contains(&event.message));
-    let look_again = facts.options.look_again;
-    let requeue_after = draft.requeue_at.map_or(look_again, |moment| {
-        let wait = moment
-            .duration_since(facts.now)
-            .max(SignedDuration::from_secs(1));
-        wait.unsigned_abs().min(look_again)
-    });
+    forget_known(&mut draft.events, facts);
     Decision {
         changes: draft.changes,
         events: draft.events,
         state,
-        requeue_after: Some(requeue_after),
+        requeue_after: Some(requeue_after(facts, draft.requeue_at)),
     }
+}
+
+/// An Event is told once: the state remembers the problem.
+fn forget_known(events: &mut Vec<EventDraft>, facts: &Facts) {
+    let known = annotation(&facts.source, annotations::STREAM_STATE);
+    let known: StreamState = known
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    events.retain(|event| !known.problems.contains(&event.message));
+}
+
+/// How long until the stream is looked at again.
+fn requeue_after(facts: &Facts, requeue_at: Option<Timestamp>) -> Duration {
+    let look_again = facts.options.look_again;
+    requeue_at.map_or(look_again, |moment| {
+        let wait = moment
+            .duration_since(facts.now)
+            .max(SignedDuration::from_secs(1));
+        wait.unsigned_abs().min(look_again)
+    })
 }
 
 /// Nothing to do but to say why. The Event is told once: the state remembers it.

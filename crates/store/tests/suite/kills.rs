@@ -19,7 +19,7 @@ const BETWEEN: i64 = 20;
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_database_acknowledged_is_there() {
     let test = "what_a_killed_database_acknowledged_is_there";
-    let Some(mut postgres) = Postgres::start(test).await else {
+    let Some(mut postgres) = Postgres::start(test) else {
         return;
     };
     let store = open(&postgres.address()).await;

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     reason = "a test that cannot go on has failed; writers and readers run beside each other"
 )]
@@ -70,7 +71,7 @@ async fn the_store_on_sqlite_keeps_the_contract() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_on_postgresql_keeps_the_contract() {
-    let Some(postgres) = Postgres::start("the_store_on_postgresql_keeps_the_contract").await else {
+    let Some(postgres) = Postgres::start("the_store_on_postgresql_keeps_the_contract") else {
         return;
     };
     for (name, contract) in contract::ALL {

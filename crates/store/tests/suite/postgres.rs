@@ -1,6 +1,8 @@
 //! A real PostgreSQL, started by the test from programs that the environment names.
 
 use std::{
+    fs::File,
+    io::Write,
     net::{SocketAddr, TcpListener},
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
@@ -25,14 +27,14 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Nothing, with a note, if the programs are not on this machine.
-    pub(crate) async fn start(test: &str) -> Option<Self> {
+    pub(crate) fn start(test: &str) -> Option<Self> {
         let programs = ["NEAP_INITDB", "NEAP_POSTGRES"].map(std::env::var_os);
         let [Some(initdb), Some(postgres)] = programs else {
             assert!(
                 std::env::var_os("CI").is_none(),
                 "{test} needs PostgreSQL, and NEAP_INITDB and NEAP_POSTGRES do not name it"
             );
-            eprintln!("skipped: {test} needs NEAP_INITDB and NEAP_POSTGRES");
+            skipped(test);
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
@@ -133,5 +135,18 @@ fn signal(process: &Child, signal: Signal) {
     let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
         let _ = kill_process(pid, signal);
+    }
+}
+
+/// Records in the file that `NEAP_SKIPS` names that a test did not run, so that it is not counted
+/// as passed.
+fn skipped(test: &str) {
+    if let Some(path) = std::env::var_os("NEAP_SKIPS") {
+        let mut file = File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        writeln!(file, "SKIPPED {test}: PostgreSQL is not here").unwrap();
     }
 }

@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use jiff::Timestamp;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -413,7 +412,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         ready,
         deleting: pod.metadata.deletion_timestamp.is_some(),
         finished: ["Succeeded", "Failed"].contains(&phase),
-        created_at: created.map(|it| Timestamp::from(it.0)),
+        created_at: created.map(|it| it.0),
         deletion_cost: cost.and_then(|it| it.parse().ok()).unwrap_or(0),
         revision: String::new(),
         trouble: trouble(pod),
@@ -424,8 +423,8 @@ fn pod_facts(pod: &Pod) -> PodFacts {
 fn trouble(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let init = status.init_container_statuses.iter().flatten();
-    let all = init.chain(status.container_statuses.iter().flatten());
-    all.filter_map(|container| {
+    let mut all = init.chain(status.container_statuses.iter().flatten());
+    all.find_map(|container| {
         let waiting = container.state.as_ref()?.waiting.as_ref()?;
         let reason = waiting.reason.as_deref()?;
         if ["PodInitializing", "ContainerCreating"].contains(&reason) {
@@ -445,5 +444,4 @@ fn trouble(pod: &Pod) -> Option<String> {
                 .to_owned(),
         )
     })
-    .next()
 }

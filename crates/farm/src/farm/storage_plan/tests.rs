@@ -46,6 +46,8 @@ fn a_new_storage_has_the_shards_of_its_spec() {
 
 #[test]
 fn growth_is_staged_and_needs_no_acknowledgement() {
+    use ReshardingStage::{Copying, Finishing, Provisioning};
+
     let (mut status, spec) = (adopted(2), spec(3));
     let mut stages = Vec::new();
     let mut decision = StorageDecision::default();
@@ -56,7 +58,6 @@ fn growth_is_staged_and_needs_no_acknowledgement() {
         let stage = status.resharding.as_ref().map(|it| it.stage);
         stages.push((stage, status.shards.len()));
     }
-    use ReshardingStage::{Copying, Finishing, Provisioning};
     assert_eq!(
         stages,
         [

@@ -355,7 +355,7 @@ async fn a_kind_that_is_not_served_is_waited_for_and_named() {
     let address = "/apis/neaptide.dev/v1alpha1/namespaces/default/operations".to_owned();
     assert_eq!(
         bench.watches.unsynced(),
-        [address.clone()],
+        std::slice::from_ref(&address),
         "nothing is known yet"
     );
     clock.sleep(Duration::from_secs(30)).await;

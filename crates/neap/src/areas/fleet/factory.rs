@@ -145,13 +145,12 @@ impl ClusterFactory for PocketFactory {
 
 fn signing_key(folder: &Path) -> Result<SigningKey, Problem> {
     let file = folder.join("accounts.key");
-    match fs::read_to_string(&file) {
-        Ok(text) => Ok(SigningKey::from_pem(&text)?),
-        Err(_) => {
-            let text = KeyPair::generate()?.serialize_pem();
-            private::write(&file, &text)?;
-            Ok(SigningKey::from_pem(&text)?)
-        }
+    if let Ok(text) = fs::read_to_string(&file) {
+        Ok(SigningKey::from_pem(&text)?)
+    } else {
+        let text = KeyPair::generate()?.serialize_pem();
+        private::write(&file, &text)?;
+        Ok(SigningKey::from_pem(&text)?)
     }
 }
 

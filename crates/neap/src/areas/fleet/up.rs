@@ -1,6 +1,14 @@
 //! Clusters in `neap up`: the provider, a Hive, and a factory of clusters in this process.
 
-use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs::File,
+    io,
+    net::IpAddr,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::Args;
 use futures::future::join_all;
@@ -84,8 +92,10 @@ pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), 
         .map_err(|error| failed(&error.to_string()))?;
     let socket = bind(address)?;
     let url = format!("https://{address}:{PORT}");
-    let store = options.fleet_store.clone();
-    let store = store.unwrap_or_else(|| format!("sqlite:{}", folder.join("fleet.db").display()));
+    let store = match options.fleet_store.clone() {
+        Some(store) => store,
+        None => own_store(&folder).map_err(|error| failed(&error.to_string()))?,
+    };
     let start = Start {
         context: context.clone(),
         store,
@@ -102,13 +112,22 @@ pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), 
                 join_all(running).await;
             }
             Err(failure) => {
-                tracing::error!(why = %failure, "the provider of clusters did not start")
+                tracing::error!(why = %failure, "the provider of clusters did not start");
             }
         }
     });
     host.add([hive, provider]);
     host.announce("fleet", format!("{url}  (neap fleet create NAME)"));
     Ok(())
+}
+
+/// The database in the folder of the area, which only its owner may read. SQLite creates its other files
+/// with the permissions of this one.
+fn own_store(folder: &Path) -> io::Result<String> {
+    let path = folder.join("fleet.db");
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600).open(&path)?;
+    Ok(format!("sqlite:{}", path.display()))
 }
 
 fn failed(why: &str) -> Failure {

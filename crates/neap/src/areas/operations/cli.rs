@@ -162,7 +162,7 @@ fn seconds(from: &str, to: &str) -> Option<i64> {
 /// The median time of each step in operations that ended, in seconds.
 fn usual(operations: &[Value]) -> BTreeMap<String, i64> {
     let mut times: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for step in operations.iter().flat_map(|it| steps(it)) {
+    for step in operations.iter().flat_map(steps) {
         let took = seconds(text(step, "/began"), text(step, "/ended"));
         if let Some(took) = took.filter(|_| text(step, "/state") == "Succeeded") {
             times

@@ -129,6 +129,11 @@ impl UpRegistry {
         self.first_use.clone()
     }
 
+    /// The host that image references name.
+    pub(super) fn host(&self) -> String {
+        self.address.to_string()
+    }
+
     /// Pushes the samples, and then imports the tags of ImageStreams.
     pub(super) fn component(self, context: &Context) -> Result<Component, Failure> {
         let http = Client::builder("release-imports", context.clock).build();

@@ -68,6 +68,7 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
     let first_use = host.when_used(move || {
         let mut stream_options = StreamOptions::new(NAMESPACE, NAMESPACE, NAMESPACE);
         stream_options.garbage.grace = Duration::from_mins(1);
+        stream_options.registry = Some(registry.host());
         let mut all = streams(&context, stream_options, prow.clone())?;
         all.push(verdicts(&context, NAMESPACE, SharedQualifiers::default())?);
         all.push(registry.component(&context)?);
@@ -94,7 +95,7 @@ fn small_prow(context: &Context) -> Result<Vec<Component>, Failure> {
                     Ok(_) => break,
                     Err(kube::Error::Api(status)) if status.is_already_exists() => break,
                     Err(error) => {
-                        tracing::debug!(%error, "the definition of ProwJobs is not installed yet")
+                        tracing::debug!(%error, "the definition of ProwJobs is not installed yet");
                     }
                 }
                 clock.sleep(INSTALL_INTERVAL).await;

@@ -36,11 +36,7 @@ pub(super) async fn check(cluster: &Cluster) -> Vec<Finding> {
 
 fn findings(report: &StatusReport) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let related_hidden = report.hidden(&["EndpointSlice", "StorageClass", "Event"]);
-    if !related_hidden.is_empty() {
-        let message = format!("you may not read {}", related_hidden.join(", "));
-        findings.push(Finding::note("permissions", message, PERMISSION_HINT));
-    }
+    findings.extend(related_hidden(report));
     let well_services = "all with ready endpoints";
     let mut lists = vec![
         ("nodes", &report.nodes, NODES, "ready".to_owned()),
@@ -94,16 +90,29 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
                 .take(MAX_LISTED)
                 .map(|line| finding(name, line)),
         );
-        if with_problems.len() > MAX_LISTED {
-            let message = format!("and {} more", with_problems.len() - MAX_LISTED);
-            findings.push(Finding::note(
-                name,
-                message,
-                "list them with neap status -A",
-            ));
-        }
+        findings.extend(more(name, with_problems.len()));
     }
     findings
+}
+
+/// Says how many objects with problems are not listed by name, if there are any.
+fn more(name: &str, with_problems: usize) -> Option<Finding> {
+    let count = with_problems
+        .checked_sub(MAX_LISTED)
+        .filter(|count| *count > 0)?;
+    let message = format!("and {count} more");
+    let hint = "list them with neap status -A";
+    Some(Finding::note(name, message, hint))
+}
+
+/// Says which kinds that other findings are derived from the user may not read, if there are any.
+fn related_hidden(report: &StatusReport) -> Option<Finding> {
+    let hidden = report.hidden(&["EndpointSlice", "StorageClass", "Event"]);
+    if hidden.is_empty() {
+        return None;
+    }
+    let message = format!("you may not read {}", hidden.join(", "));
+    Some(Finding::note("permissions", message, PERMISSION_HINT))
 }
 
 /// What is said of a kind whose objects have no problems.

@@ -20,6 +20,21 @@ use crate::{
     },
 };
 
+/// The kinds of every server whose objects are read.
+const KINDS: [ResourceType; 11] = [
+    NODE,
+    DEPLOYMENT,
+    STATEFUL_SET,
+    DAEMON_SET,
+    REPLICA_SET,
+    JOB,
+    POD,
+    SERVICE,
+    SLICE,
+    CLAIM,
+    CLASS,
+];
+
 /// Objects read from the server.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterSnapshot {
@@ -43,20 +58,7 @@ impl ClusterSnapshot {
         let version = version
             .await
             .map_err(|error| cluster.failed("the version", &error))?;
-        let kinds = [
-            NODE,
-            DEPLOYMENT,
-            STATEFUL_SET,
-            DAEMON_SET,
-            REPLICA_SET,
-            JOB,
-            POD,
-            SERVICE,
-            SLICE,
-            CLAIM,
-            CLASS,
-        ];
-        let lists = kinds.map(|kind| read::list(client, kind, namespace, None));
+        let lists = KINDS.map(|kind| read::list(client, kind, namespace, None));
         let notes = "type=Normal,reason=AddressNotServed";
         let area_kinds: Vec<_> = areas::kinds().map(|kind| kind.resource).collect();
         let of_areas = area_kinds
@@ -71,7 +73,7 @@ impl ClusterSnapshot {
         );
         let failed = |error| cluster.failed("objects", &error);
         let (mut objects, mut hidden) = (Vec::new(), Vec::new());
-        for (kind, found) in kinds.iter().zip(lists) {
+        for (kind, found) in KINDS.iter().zip(lists) {
             let (found, may_see) = read::visible(found).map_err(failed)?;
             objects.extend(found);
             if !may_see {

@@ -50,9 +50,7 @@ pub fn job_state(job: &JobStatus, extra_attempts: i32) -> JobState {
     let attempts = usize::try_from(retries).unwrap_or(0).saturating_add(1);
     if passed > 0 {
         Success
-    } else if running > 0 {
-        Pending
-    } else if failed > 0 && total < attempts {
+    } else if running > 0 || (failed > 0 && total < attempts) {
         Pending
     } else if failed > 0 {
         Failure

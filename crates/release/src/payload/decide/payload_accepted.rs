@@ -14,13 +14,14 @@ pub fn decide(facts: &VerdictFacts) -> ConditionUpdate {
     let ruling = facts.ruling();
     let (status, reason) = match ruling {
         Ruling::CreationFailed => (False, reasons::CREATION_JOB_FAILED),
-        Ruling::AwaitsCreation | Ruling::AwaitsMirror => (Unknown, reasons::ACCEPTED),
         Ruling::ByUser(Override::Accepted) => (True, reasons::MANUALLY_ACCEPTED),
         Ruling::ByUser(Override::Rejected) => (False, reasons::MANUALLY_REJECTED),
         Ruling::NoBlockingJobs { others_ended: true } | Ruling::ByJobs(JobState::Success) => {
             (True, reasons::ACCEPTED)
         }
-        Ruling::NoBlockingJobs {
+        Ruling::AwaitsCreation
+        | Ruling::AwaitsMirror
+        | Ruling::NoBlockingJobs {
             others_ended: false,
         }
         | Ruling::ByJobs(JobState::Unknown | JobState::Unset) => (Unknown, reasons::ACCEPTED),

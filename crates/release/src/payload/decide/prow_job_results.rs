@@ -58,12 +58,11 @@ fn place<'a>(
     let Some(prow_job) = &run.job else {
         return Err(format!("ProwJob {} does not name its job", run.name));
     };
-    let (key, from) = match &run.key {
-        Some(key) => (key.clone(), run.from_tag.clone()),
-        None => {
-            let name = RunName::parse(&run.name).map_err(|error| error.to_string())?;
-            (name.job, name.upgrade_from)
-        }
+    let (key, from) = if let Some(key) = &run.key {
+        (key.clone(), run.from_tag.clone())
+    } else {
+        let name = RunName::parse(&run.name).map_err(|error| error.to_string())?;
+        (name.job, name.upgrade_from)
     };
     let is_exact = run.key.is_some();
     let matches = |job: &JobStatus| {

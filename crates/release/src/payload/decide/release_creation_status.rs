@@ -48,7 +48,6 @@ pub(super) fn decide(draft: &mut Draft<'_>) {
 pub(super) fn job_result(job: Option<&JobFacts>, texts: &Texts) -> (CreationJobStatus, String) {
     use CreationJobStatus::{Failed, Success, Unknown};
     match job {
-        None => (Unknown, texts.unknown.to_owned()),
         Some(job) if job.completed => (Success, texts.completed.to_owned()),
         Some(JobFacts {
             failed: Some((reason, message)),
@@ -63,6 +62,6 @@ pub(super) fn job_result(job: Option<&JobFacts>, texts: &Texts) -> (CreationJobS
             (Failed, pod_message.clone().unwrap_or(said))
         }
         Some(job) if job.active => (Unknown, texts.pending.to_owned()),
-        Some(_) => (Unknown, texts.unknown.to_owned()),
+        None | Some(_) => (Unknown, texts.unknown.to_owned()),
     }
 }

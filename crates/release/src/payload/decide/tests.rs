@@ -237,6 +237,7 @@ fn a_mirror_is_waited_for_only_where_there_is_one() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "all kinds of runs of one payload")]
 fn runs_are_recorded_in_their_jobs() {
     let mut retried = job("aws");
     retried["maxRetries"] = json!(3);
@@ -493,6 +494,7 @@ fn our_own_runs_say_which_job_they_are_of_and_when_they_ended() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn states_of_a_job_follow_from_its_runs() {
     use JobRunState::{Aborted, Error, Failure, Pending, Success, Triggered, Unknown};
     let table: &[(i32, i32, &[JobRunState], JobState)] = &[

@@ -268,7 +268,7 @@ impl Sources {
                         .insert(tag.name.clone(), info.previous.clone());
                 }
                 Err(error) => {
-                    tracing::warn!(tag = tag.name, error, "a release image cannot be read")
+                    tracing::warn!(tag = tag.name, error, "a release image cannot be read");
                 }
             }
         }

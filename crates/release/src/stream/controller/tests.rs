@@ -22,6 +22,10 @@ const MINUTE: Duration = Duration::from_mins(1);
 const TAG: &str = "4.21.0-0.nightly-2026-01-02-030405";
 
 #[tokio::test(start_paused = true)]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one release from its images to users"
+)]
 async fn a_release_is_cut_assembled_verified_accepted_and_published() {
     let cluster = TestCluster::open(&periodics(&["e2e-aws", "e2e-gcp"])).await;
     cluster
@@ -312,6 +316,7 @@ async fn old_releases_are_removed_and_what_belonged_to_them_is_collected() {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "one stream through all of its steps")]
 async fn tags_of_a_stable_stream_become_releases() {
     let cluster =
         TestCluster::with_tools(&periodics(&["e2e-aws", "upgrade-aws"]), Program::Oc).await;

@@ -119,7 +119,8 @@ impl<'a> Actions<'a> {
         actions.newest = newest.as_ref().map(Release::name);
         if !config.is_stable() {
             actions.removals = actions.expired(facts, config);
-            actions.due = actions.next(facts, config, hash, kept_same_inputs.or(newest));
+            let last = kept_same_inputs.or(newest);
+            actions.due = actions.next(facts, config, hash, last.as_ref());
         }
         actions
     }
@@ -180,10 +181,10 @@ impl<'a> Actions<'a> {
         facts: &Facts,
         config: &ReleaseConfig,
         hash: Option<String>,
-        newest: Option<Release<'a>>,
+        newest: Option<&Release<'a>>,
     ) -> Result<String, WhyNot> {
         let hash = hash.ok_or(WhyNot::NoImages)?;
-        if let Some(release) = &newest {
+        if let Some(release) = newest {
             let is_same = release.annotation(annotations::HASH) == Some(&hash);
             let retries = annotation(&facts.source, annotations::RETRY) == Some(release.name());
             if is_same && !retries {
@@ -212,7 +213,7 @@ impl<'a> Actions<'a> {
             });
         }
         let interval = SignedDuration::from_secs(config.min_creation_interval_seconds.max(0));
-        let created = newest.as_ref().and_then(|release| release.created);
+        let created = newest.and_then(|release| release.created);
         if let Some(created) = created {
             let due = created.checked_add(interval).unwrap_or(facts.now);
             if due > facts.now {
@@ -258,7 +259,7 @@ impl WhyNot {
                 let message = format!("{tag} has the same images and is {phase}{way_out}");
                 StreamState::new("UpToDate", message)
             }
-            Self::Creating(tag) => {
+            Self::Creating(tag) | Self::CutNow(tag) => {
                 StreamState::new("CreatingRelease", format!("{tag} is being created"))
             }
             Self::TooManyUnready { count, limit } => {
@@ -273,9 +274,6 @@ impl WhyNot {
             Self::Paused(reason) => StreamState::new("Paused", reason),
             Self::NoImages => StreamState::new("NoImages", "the source has no imported images"),
             Self::NotImported(message) => StreamState::new("ImagesNotImported", message),
-            Self::CutNow(tag) => {
-                StreamState::new("CreatingRelease", format!("{tag} is being created"))
-            }
         }
     }
 }

@@ -167,8 +167,18 @@ fn pinned(
         tag: imported.tag.clone(),
     };
     let repository = repository.ok_or_else(unreachable)?;
-    let from = if public.as_deref() == Some(repository) {
-        let name = source.metadata.name.as_deref().unwrap_or_default();
+    let is_public = public.as_deref() == Some(repository);
+    let mut tag = spec.map(unscheduled).unwrap_or_default();
+    tag.name.clone_from(&imported.tag);
+    tag.from = Some(pinned_source(facts, repository, is_public, digest));
+    tag.import_policy.import_mode = Some(ImportMode::PreserveOriginal);
+    Ok(tag)
+}
+
+/// The image `digest` of a repository, which may be the public one of the source.
+fn pinned_source(facts: &Facts, repository: &str, is_public: bool, digest: &str) -> ImageSource {
+    if is_public {
+        let name = facts.source.metadata.name.as_deref().unwrap_or_default();
         ImageSource {
             kind: "ImageStreamImage".to_owned(),
             name: format!("{name}@{digest}"),
@@ -176,12 +186,7 @@ fn pinned(
         }
     } else {
         ImageSource::image(format!("{repository}@{digest}"))
-    };
-    let mut tag = spec.map(unscheduled).unwrap_or_default();
-    tag.name.clone_from(&imported.tag);
-    tag.from = Some(from);
-    tag.import_policy.import_mode = Some(ImportMode::PreserveOriginal);
-    Ok(tag)
+    }
 }
 
 /// Whether the cluster has a registry for the source. Without one, its images are where they come from.

@@ -59,7 +59,6 @@ pub(super) fn release_payload(
     config: &ReleaseConfig,
     tag: &TagReference,
 ) -> Result<ReleasePayload, String> {
-    let options = &facts.options;
     let all = verifications(facts, config, &tag.name)?;
     let asynchronous: Vec<_> = all
         .iter()
@@ -80,7 +79,6 @@ pub(super) fn release_payload(
     }
     let mut all = all;
     all.retain(|key, _| !skipped.contains_key(key));
-    let mirrors = config.has_alternate_repository();
     Ok(ReleasePayload {
         metadata: ObjectMeta {
             name: Some(tag.name.clone()),
@@ -95,23 +93,7 @@ pub(super) fn release_payload(
                 imagestream_name: facts.target_name().to_owned(),
                 imagestream_tag_name: tag.name.clone(),
             },
-            payload_creation_config: PayloadCreationConfig {
-                release_creation_coordinates: ReleaseCreationCoordinates {
-                    namespace: options.job_namespace.clone(),
-                    release_creation_job_name: tag.name.clone(),
-                },
-                prow_coordinates: ProwCoordinates {
-                    namespace: options.prow_namespace.clone(),
-                },
-                release_mirror_coordinates: if mirrors {
-                    ReleaseMirrorCoordinates {
-                        namespace: options.job_namespace.clone(),
-                        release_mirror_job_name: names::alternate_mirror_job(&tag.name),
-                    }
-                } else {
-                    ReleaseMirrorCoordinates::default()
-                },
-            },
+            payload_creation_config: creation_config(facts, config, &tag.name),
             payload_override: PayloadOverride::default(),
             payload_verification_config: verification_config(config, &all),
             release_coordinates: release_coordinates(facts, config, tag)
@@ -125,6 +107,28 @@ pub(super) fn release_payload(
         },
         status: None,
     })
+}
+
+/// The objects that create the release `tag`.
+fn creation_config(facts: &Facts, config: &ReleaseConfig, tag: &str) -> PayloadCreationConfig {
+    let options = &facts.options;
+    PayloadCreationConfig {
+        release_creation_coordinates: ReleaseCreationCoordinates {
+            namespace: options.job_namespace.clone(),
+            release_creation_job_name: tag.to_owned(),
+        },
+        prow_coordinates: ProwCoordinates {
+            namespace: options.prow_namespace.clone(),
+        },
+        release_mirror_coordinates: if config.has_alternate_repository() {
+            ReleaseMirrorCoordinates {
+                namespace: options.job_namespace.clone(),
+                release_mirror_job_name: names::alternate_mirror_job(tag),
+            }
+        } else {
+            ReleaseMirrorCoordinates::default()
+        },
+    }
 }
 
 /// The upgrade jobs that have no release to start from when the release is cut, and why. No verdict waits for

@@ -214,23 +214,21 @@ fn stable(draft: &mut Draft<'_>, release: &Release<'_>) {
 /// not if the image has that name. None while the name is not known.
 fn rewrites(draft: &mut Draft<'_>, release: &Release<'_>) -> Option<bool> {
     let tag = release.name();
-    match release.annotation(annotations::REWRITE) {
-        Some(decided) => Some(decided == "true"),
-        None => {
-            let Some(name) = draft.facts.release_names.get(tag) else {
-                draft.problems.push(format!(
-                    "{tag}: the labels of its image have not been read yet"
-                ));
-                return None;
-            };
-            let rewrite = name != tag;
-            let value = if rewrite { "true" } else { "false" };
-            draft.annotate(
-                tag,
-                &[(annotations::REWRITE, Some(value))],
-                "what its image is called",
-            );
-            Some(rewrite)
-        }
+    if let Some(decided) = release.annotation(annotations::REWRITE) {
+        return Some(decided == "true");
     }
+    let Some(name) = draft.facts.release_names.get(tag) else {
+        draft.problems.push(format!(
+            "{tag}: the labels of its image have not been read yet"
+        ));
+        return None;
+    };
+    let rewrite = name != tag;
+    let value = if rewrite { "true" } else { "false" };
+    draft.annotate(
+        tag,
+        &[(annotations::REWRITE, Some(value))],
+        "what its image is called",
+    );
+    Some(rewrite)
 }

@@ -10,12 +10,12 @@ use super::{
     Actions, Draft,
     environment::Images,
     run::{Request, RunKind, prow_job},
-    upgrade_source::upgrade_source,
+    upgrade_source::{UpgradeSource, upgrade_source},
 };
 use crate::{
-    config::ReleasePeriodic,
+    config::{ReleaseConfig, ReleasePeriodic},
     duration, names,
-    stream::facts::{PeriodicRun, Release, public_repository},
+    stream::facts::{Facts, PeriodicRun, Release, public_repository},
 };
 
 pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
@@ -71,25 +71,7 @@ fn one(
         return Ok(());
     };
     let tag = release.name();
-    let default = if draft.config.is_stable() {
-        "PreviousPatch"
-    } else {
-        "PreviousMinus1"
-    };
-    let source = if periodic.upgrade {
-        let from_release = periodic.upgrade_from_release.as_ref();
-        let from = &periodic.upgrade_from;
-        Some(upgrade_source(
-            facts,
-            draft.config,
-            tag,
-            from,
-            from_release,
-            default,
-        )?)
-    } else {
-        None
-    };
+    let source = source_of(facts, draft.config, periodic, tag)?;
     let latest = facts.pull_spec(draft.config, release.tag);
     let mirror = facts.mirrors.get(&facts.mirror_name(draft.config, tag));
     let request = Request {
@@ -111,9 +93,29 @@ fn one(
             analysis: Vec::new(),
         },
     };
-    let run = prow_job(facts, request).map_err(|problem| problem.to_string())?;
+    let run = prow_job(facts, &request).map_err(|problem| problem.to_string())?;
     draft.create_run(run);
     Ok(())
+}
+
+/// The release that a run on `tag` upgrades from, if it upgrades.
+fn source_of(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    periodic: &ReleasePeriodic,
+    tag: &str,
+) -> Result<Option<UpgradeSource>, String> {
+    if !periodic.upgrade {
+        return Ok(None);
+    }
+    let default = if config.is_stable() {
+        "PreviousPatch"
+    } else {
+        "PreviousMinus1"
+    };
+    let from_release = periodic.upgrade_from_release.as_ref();
+    let from = &periodic.upgrade_from;
+    upgrade_source(facts, config, tag, from, from_release, default).map(Some)
 }
 
 /// The end of the name of a run: the moment at which it was due, so that it is launched once.

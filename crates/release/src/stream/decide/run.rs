@@ -61,7 +61,7 @@ pub(super) enum LaunchProblem {
 }
 
 /// The ProwJob of a request.
-pub(super) fn prow_job(facts: &Facts, request: Request<'_>) -> Result<ProwJob, LaunchProblem> {
+pub(super) fn prow_job(facts: &Facts, request: &Request<'_>) -> Result<ProwJob, LaunchProblem> {
     let name = request.periodic;
     let periodic = facts.prow.periodics.get(name);
     let periodic = periodic.ok_or_else(|| LaunchProblem::UnknownJob(name.to_owned()))?;
@@ -82,8 +82,8 @@ pub(super) fn prow_job(facts: &Facts, request: Request<'_>) -> Result<ProwJob, L
         metadata: ObjectMeta {
             name: Some(request.name.clone()),
             namespace: Some(facts.options.prow_namespace.clone()),
-            labels: Some(labels_of(periodic, &request, &job)),
-            annotations: Some(annotations_of(facts, periodic, &request, &job)),
+            labels: Some(labels_of(periodic, request, &job)),
+            annotations: Some(annotations_of(facts, periodic, request, &job)),
             ..ObjectMeta::default()
         },
         spec: ProwJobSpec {

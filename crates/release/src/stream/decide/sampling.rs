@@ -146,7 +146,7 @@ fn launch(
             analysis: Vec::new(),
         },
     };
-    let run = prow_job(facts, request).map_err(|problem| problem.to_string())?;
+    let run = prow_job(facts, &request).map_err(|problem| problem.to_string())?;
     draft.create_run(run);
     Ok(())
 }

@@ -219,7 +219,7 @@ impl<'a> Launch<'a> {
             from_tag: source.map(|it| it.tag),
             images,
         };
-        let run = prow_job(facts, request).map_err(|problem| problem.to_string())?;
+        let run = prow_job(facts, &request).map_err(|problem| problem.to_string())?;
         draft.create_run(run);
         Ok(())
     }

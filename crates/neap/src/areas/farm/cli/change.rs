@@ -64,15 +64,13 @@ pub(super) async fn drain(
             scope.clock.sleep(POLL_INTERVAL).await;
         }
     };
-    match scope.clock.within(limit, idle).await {
-        Some(idle) => idle?,
-        None => {
-            let what = format!("the pool {name} still runs actions");
-            let why = "the time of --wait is over; the pool stays drained";
-            return Err(Failure::new("NT-CLI-0007", Exit::TimedOut, &what, why)
-                .remedy("see neap farm workers, or wait longer"));
-        }
-    }
+    let Some(idle) = scope.clock.within(limit, idle).await else {
+        let what = format!("the pool {name} still runs actions");
+        let why = "the time of --wait is over; the pool stays drained";
+        return Err(Failure::new("NT-CLI-0007", Exit::TimedOut, &what, why)
+            .remedy("see neap farm workers, or wait longer"));
+    };
+    idle?;
     print::text(out, &format!("The pool {name} is drained: no action runs."))
 }
 

@@ -1,6 +1,6 @@
 //! `neap farm plan`: what the operator would do next about a farm, without doing it.
 
-use std::{io::Write, sync::Arc};
+use std::{fmt::Write as _, io::Write, sync::Arc};
 
 use neap_farm::{
     farm::{decide::Decision, dry_run::dry_run, facts::FarmFacts},
@@ -51,16 +51,17 @@ fn as_text(facts: &FarmFacts, decision: &Decision) -> String {
             .iter()
             .find(|it| it.type_ == "Ready");
         let reason = ready.map_or("", |it| &it.reason);
-        text.push_str(&format!(
-            "{} {}: {reason}\n",
+        let _ = writeln!(
+            text,
+            "{} {}: {reason}",
             component.kind.kind(),
             component.name()
-        ));
+        );
         if let Some(ready) = ready {
-            text.push_str(&format!("  {}\n", ready.message.replace('\n', "\n  ")));
+            let _ = writeln!(text, "  {}", ready.message.replace('\n', "\n  "));
         }
         for change in planned.plan.iter() {
-            text.push_str(&format!("  {change}\n"));
+            let _ = writeln!(text, "  {change}");
         }
     }
     for drain in &decision.drains {
@@ -74,11 +75,7 @@ fn as_text(facts: &FarmFacts, decision: &Decision) -> String {
             .iter()
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
-        text.push_str(&format!(
-            "{verb} {} at {}\n",
-            pattern.join(" "),
-            drain.scheduler
-        ));
+        let _ = writeln!(text, "{verb} {} at {}", pattern.join(" "), drain.scheduler);
     }
     text
 }

@@ -76,7 +76,7 @@ async fn run(
     let mut running = std::pin::pin!(running);
     let ended = tokio::select! {
         ended = &mut running => ended,
-        _ = signals.next() => {
+        () = signals.next() => {
             tracing::info!("stopping");
             stop.cancel();
             running.await

@@ -1,6 +1,6 @@
 //! `neap farm queue`, `workers` and `match`: what schedulers say.
 
-use std::io::Write;
+use std::{fmt::Write as _, io::Write};
 
 use neap_farm::{
     api::PlatformProperty,
@@ -96,14 +96,13 @@ pub(super) async fn workers(options: &WorkersOptions, out: &mut dyn Write) -> Re
         .filter(|it| it.farm() == pool.farm() && it.namespace() == pool.namespace())
         .cloned()
         .collect();
-    let address = match &options.queue.scheduler {
-        Some(address) => address.clone(),
-        None => {
-            let scheduler = settings::scheduler_of(&farm, spec);
-            let scheduler = scheduler
-                .ok_or_else(|| no_such("scheduler for the pool", &options.name, &namespace))?;
-            scope.queue_address(scheduler).await?
-        }
+    let address = if let Some(address) = &options.queue.scheduler {
+        address.clone()
+    } else {
+        let scheduler = settings::scheduler_of(&farm, spec);
+        let scheduler = scheduler
+            .ok_or_else(|| no_such("scheduler for the pool", &options.name, &namespace))?;
+        scope.queue_address(scheduler).await?
     };
     let client = GrpcBuildQueue::new(scope.clock);
     let queue = QueueName::of(spec);
@@ -153,7 +152,7 @@ pub(super) async fn nearest(options: &MatchOptions, out: &mut dyn Write) -> Resu
     }
     let mut text = format!("No pool matches. The nearest is {}:\n", nearest.pool);
     for difference in &nearest.differences {
-        text.push_str(&format!("  {difference}\n"));
+        let _ = writeln!(text, "  {difference}");
     }
     text.push_str(
         "Set the same properties on the action (exec_properties) and on the pool (spec.platform).",

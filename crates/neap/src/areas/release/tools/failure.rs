@@ -37,10 +37,11 @@ fn own<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a client::Error> {
     if let Some(found) = error.downcast_ref::<Box<client::Error>>() {
         return Some(found);
     }
-    match error.downcast_ref::<reader::Error>() {
-        Some(reader::Error::Registry(found)) => return Some(found),
-        Some(reader::Error::Layer(layer_files::Error::Registry(found))) => return Some(found),
-        _ => {}
+    if let Some(
+        reader::Error::Registry(found) | reader::Error::Layer(layer_files::Error::Registry(found)),
+    ) = error.downcast_ref()
+    {
+        return Some(found);
     }
     if let Some(builder::Error::Registry(found)) = error.downcast_ref() {
         return Some(found);

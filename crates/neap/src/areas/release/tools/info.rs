@@ -50,7 +50,7 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
         None
     };
     let info = document::info(&payload, read);
-    let tags = payload.contents.references.spec.tags.iter();
+    let mut tags = payload.contents.references.spec.tags.iter();
     match options.output {
         InfoFormat::Json => {
             let text = info
@@ -58,13 +58,11 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
                 .map_err(|error| failed("cannot print the payload", &error))?;
             output::raw(out, text.as_bytes())
         }
-        InfoFormat::Name => tags.map(|tag| print::text(out, &tag.name)).collect(),
-        InfoFormat::Digest => tags
-            .map(|tag| print::text(out, &text::digest_of(tag)))
-            .collect(),
-        InfoFormat::Pullspec => tags
-            .map(|tag| print::text(out, tag.pull_spec().unwrap_or_default()))
-            .collect(),
+        InfoFormat::Name => tags.try_for_each(|tag| print::text(out, &tag.name)),
+        InfoFormat::Digest => tags.try_for_each(|tag| print::text(out, &text::digest_of(tag))),
+        InfoFormat::Pullspec => {
+            tags.try_for_each(|tag| print::text(out, tag.pull_spec().unwrap_or_default()))
+        }
         InfoFormat::Text => {
             let columns = match () {
                 () if options.commits => Columns::Commit,

@@ -96,6 +96,7 @@ impl TestCluster {
         Self::with_tools(prow, Program::Neap).await
     }
 
+    #[expect(clippy::too_many_lines, reason = "all that a cluster has")]
     pub(super) async fn with_tools(prow: &str, program: Program) -> Self {
         let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
             .await
