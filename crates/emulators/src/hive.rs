@@ -4,7 +4,7 @@
 //! server, fills it with what an installed OpenShift has, and reports as Hive does: conditions, metadata,
 //! Secrets with credentials, `spec.installed`. Parts of a cluster settle after a time. Faults are options.
 //!
-//! It depends on `kit` alone; whoever composes the program supplies the factory.
+//! It depends on `kit` alone; the program supplies the factory.
 
 mod api;
 mod controller;

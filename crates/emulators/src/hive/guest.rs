@@ -419,7 +419,7 @@ fn api(
 }
 
 /// Creates or replaces an object of the cluster. This stands in for an installer, which is no controller:
-/// there is nobody else who could have changed the object.
+/// the emulator is the only writer of the object.
 async fn put(
     client: &Client,
     clock: Clock,

@@ -1,8 +1,8 @@
 //! Carries a decision out. It makes no choice.
 //!
 //! Drains that end are taken from the scheduler before they leave the status, and drains that begin are in
-//! the status before the scheduler gets them: a process that stops in between leaves no drain behind that
-//! nobody knows of.
+//! the status before the scheduler gets them: a process that stops in between leaves no drain that the
+//! status does not name.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ const KEPT: usize = 5;
 /// The releases of a stream by what to do with them. All newest first.
 #[derive(Debug)]
 pub struct Actions<'a> {
-    /// Tags of a Stable stream that nobody has looked at yet.
+    /// Tags of a Stable stream that the controller has not adopted.
     pub adopt: Vec<Release<'a>>,
     /// Releases whose image is being created.
     pub pending: Vec<Release<'a>>,
