@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::{FutureExt, future::BoxFuture};
 use kube::{
     Api, Client, Config, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams},
@@ -93,6 +94,30 @@ impl Kind {
             },
             namespaced: self.namespaced,
         }
+    }
+}
+
+/// Makes the client of an installed cluster from its kubeconfig.
+pub trait ClusterConnector: Send + Sync + std::fmt::Debug {
+    /// The API that the kubeconfig leads to.
+    fn connect<'a>(
+        &'a self,
+        kubeconfig: &'a str,
+        clock: Clock,
+    ) -> BoxFuture<'a, Result<ClusterApi, ApiError>>;
+}
+
+/// Connects over the network, as the kubeconfig says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NetworkConnector;
+
+impl ClusterConnector for NetworkConnector {
+    fn connect<'a>(
+        &'a self,
+        kubeconfig: &'a str,
+        clock: Clock,
+    ) -> BoxFuture<'a, Result<ClusterApi, ApiError>> {
+        ClusterApi::from_kubeconfig(kubeconfig, clock).boxed()
     }
 }
 

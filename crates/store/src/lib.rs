@@ -36,5 +36,5 @@ pub use self::{
     },
     error::Error,
     seal::{KeyRing, SecureFields},
-    store::{MemoryClock, Store, StoreOptions},
+    store::{CallObserver, MemoryClock, Store, StoreCall, StoreOptions},
 };

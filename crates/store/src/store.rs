@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -28,12 +29,43 @@ pub struct StoreOptions {
     pub secure: &'static [SecureFields],
 }
 
+/// A call to a store, as a [`CallObserver`] sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreCall {
+    /// The method of [`Store`].
+    pub name: &'static str,
+    /// Whether it may change something.
+    pub writes: bool,
+}
+
+impl StoreCall {
+    const fn read(name: &'static str) -> Self {
+        let writes = false;
+        Self { name, writes }
+    }
+
+    const fn write(name: &'static str) -> Self {
+        let writes = true;
+        Self { name, writes }
+    }
+}
+
+/// Stands before and after each call of one handle: tests fail, delay and stop calls with it.
+pub trait CallObserver: Send + Sync {
+    /// The call has not happened yet. An error is that of the call, which then does not happen.
+    fn before(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// The call has succeeded. An error is that of the call, although it has happened.
+    fn after(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>>;
+}
+
 /// Documents with etags, leases and a change feed. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     engine: Engine,
     options: Arc<StoreOptions>,
     work: Arc<watch::Sender<u64>>,
+    observer: Option<Arc<dyn CallObserver>>,
 }
 
 #[derive(Clone)]
@@ -59,7 +91,28 @@ impl Store {
             engine,
             options: Arc::new(options),
             work: Arc::new(watch::Sender::new(0)),
+            observer: None,
         }
+    }
+
+    /// The same store, whose calls `observer` sees if they are made through this handle.
+    pub fn observed_by(mut self, observer: Arc<dyn CallObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    async fn call<T>(
+        &self,
+        call: StoreCall,
+        doing: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let Some(observer) = &self.observer else {
+            return doing.await;
+        };
+        observer.before(call).await?;
+        let done = doing.await?;
+        observer.after(call).await?;
+        Ok(done)
     }
 
     /// Does all writes of `commit` or none. Returns the new etags of the documents that it puts, in the
@@ -73,14 +126,17 @@ impl Store {
             }
         }
         let queues_work = commit.queues_work();
-        let etags = match &self.engine {
-            Engine::Memory(memory, clock) => memory.commit(commit, clock())?,
-            Engine::Sql(sql) => sql.commit(commit).await?,
+        let doing = async {
+            let etags = match &self.engine {
+                Engine::Memory(memory, clock) => memory.commit(commit, clock())?,
+                Engine::Sql(sql) => sql.commit(commit).await?,
+            };
+            if queues_work {
+                self.work.send_modify(|count| *count += 1);
+            }
+            Ok(etags)
         };
-        if queues_work {
-            self.work.send_modify(|count| *count += 1);
-        }
-        Ok(etags)
+        self.call(StoreCall::write("commit"), doing).await
     }
 
     /// The document of this key, if the caller may see it.
@@ -95,18 +151,24 @@ impl Store {
         {
             return Ok(None);
         }
-        match &self.engine {
-            Engine::Memory(memory, clock) => Ok(memory.get(key, clock())),
-            Engine::Sql(sql) => sql.get(key).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => Ok(memory.get(key, clock())),
+                Engine::Sql(sql) => sql.get(key).await,
+            }
+        };
+        self.call(StoreCall::read("get"), doing).await
     }
 
     /// Documents in the order of partition and id.
     pub async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<Document>, Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => Ok(memory.list(request, clock())),
-            Engine::Sql(sql) => sql.list(request).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => Ok(memory.list(request, clock())),
+                Engine::Sql(sql) => sql.list(request).await,
+            }
+        };
+        self.call(StoreCall::read("list"), doing).await
     }
 
     /// The body of `document` with its secure fields opened. Call it where the plain text is used.
@@ -126,46 +188,61 @@ impl Store {
         owner: &str,
         lease: i64,
     ) -> Result<Option<Claimed>, Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => {
-                Ok(memory.claim(collection, queue, owner, lease, clock()))
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => {
+                    Ok(memory.claim(collection, queue, owner, lease, clock()))
+                }
+                Engine::Sql(sql) => sql.claim(collection, queue, owner, lease).await,
             }
-            Engine::Sql(sql) => sql.claim(collection, queue, owner, lease).await,
-        }
+        };
+        self.call(StoreCall::write("claim"), doing).await
     }
 
     /// Extends a lease to `duration` milliseconds from now.
     pub async fn renew(&self, lease: &Lease, duration: i64) -> Result<(), Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => memory.renew(lease, duration, clock()),
-            Engine::Sql(sql) => sql.renew(lease, duration).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => memory.renew(lease, duration, clock()),
+                Engine::Sql(sql) => sql.renew(lease, duration).await,
+            }
+        };
+        self.call(StoreCall::write("renew"), doing).await
     }
 
     /// Ends a lease; the document stays in its queue and can be claimed after `delay` milliseconds.
     pub async fn release(&self, lease: &Lease, delay: i64) -> Result<(), Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => memory.release(lease, delay, clock())?,
-            Engine::Sql(sql) => sql.release(lease, delay).await?,
-        }
-        self.work.send_modify(|count| *count += 1);
-        Ok(())
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => memory.release(lease, delay, clock())?,
+                Engine::Sql(sql) => sql.release(lease, delay).await?,
+            }
+            self.work.send_modify(|count| *count += 1);
+            Ok(())
+        };
+        self.call(StoreCall::write("release"), doing).await
     }
 
     /// How the work on a document stands.
     pub async fn work(&self, key: &DocumentKey) -> Result<WorkState, Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => Ok(memory.work(key, clock())),
-            Engine::Sql(sql) => sql.work(key).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => Ok(memory.work(key, clock())),
+                Engine::Sql(sql) => sql.work(key).await,
+            }
+        };
+        self.call(StoreCall::read("work"), doing).await
     }
 
     /// The number of documents in a queue, claimed ones included.
     pub async fn queue_length(&self, collection: &'static str, queue: &str) -> Result<i64, Error> {
-        match &self.engine {
-            Engine::Memory(memory, _) => Ok(memory.queue_length(collection, queue)),
-            Engine::Sql(sql) => sql.queue_length(collection, queue).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, _) => Ok(memory.queue_length(collection, queue)),
+                Engine::Sql(sql) => sql.queue_length(collection, queue).await,
+            }
+        };
+        self.call(StoreCall::read("queue_length"), doing).await
     }
 
     /// The newest change of each document that changed after a position.
@@ -175,43 +252,58 @@ impl Store {
         after: Cursor,
         limit: usize,
     ) -> Result<Changes, Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => memory.changes(collection, after, limit, clock()),
-            Engine::Sql(sql) => sql.changes(collection, after, limit).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => memory.changes(collection, after, limit, clock()),
+                Engine::Sql(sql) => sql.changes(collection, after, limit).await,
+            }
+        };
+        self.call(StoreCall::read("changes"), doing).await
     }
 
     /// Removes what has expired. Returns the number of documents.
     pub async fn expire(&self) -> Result<usize, Error> {
-        match &self.engine {
-            Engine::Memory(memory, clock) => Ok(memory.expire(clock())),
-            Engine::Sql(sql) => sql.expire().await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => Ok(memory.expire(clock())),
+                Engine::Sql(sql) => sql.expire().await,
+            }
+        };
+        self.call(StoreCall::write("expire"), doing).await
     }
 
     /// The oldest messages of the outbox: number, topic, body.
     pub async fn outbox(&self, limit: usize) -> Result<Vec<(i64, String, Value)>, Error> {
-        match &self.engine {
-            Engine::Memory(memory, _) => Ok(memory.outbox(limit)),
-            Engine::Sql(sql) => sql.outbox(limit).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, _) => Ok(memory.outbox(limit)),
+                Engine::Sql(sql) => sql.outbox(limit).await,
+            }
+        };
+        self.call(StoreCall::read("outbox"), doing).await
     }
 
     /// Removes a message that was delivered.
     pub async fn delivered(&self, sequence: i64) -> Result<(), Error> {
-        match &self.engine {
-            Engine::Memory(memory, _) => memory.delivered(sequence),
-            Engine::Sql(sql) => sql.delivered(sequence).await?,
-        }
-        Ok(())
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, _) => memory.delivered(sequence),
+                Engine::Sql(sql) => sql.delivered(sequence).await?,
+            }
+            Ok(())
+        };
+        self.call(StoreCall::write("delivered"), doing).await
     }
 
     /// The newest rows of the audit, oldest first.
     pub async fn audit(&self, limit: usize) -> Result<Vec<AuditRow>, Error> {
-        match &self.engine {
-            Engine::Memory(memory, _) => Ok(memory.audit(limit)),
-            Engine::Sql(sql) => sql.audit(limit).await,
-        }
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, _) => Ok(memory.audit(limit)),
+                Engine::Sql(sql) => sql.audit(limit).await,
+            }
+        };
+        self.call(StoreCall::read("audit"), doing).await
     }
 
     /// Sees each commit that queues work: of this handle, and with [`Store::listen`] of other processes.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Backend, BackendOptions};
 use crate::{
     cloud_error::CloudError,
+    cluster_api::NetworkConnector,
     documents::{CLUSTERS, QUEUE, TIMELINES, cluster_key, subscription_document, text},
     fixtures::{Provider, SUBSCRIPTION, cluster, path},
     install::{ClusterGraph, InstallError, InstallRequest, Installation, Installer, StepContext},
@@ -93,6 +94,7 @@ impl Bench {
         let context = StepContext {
             store: self.provider.store.clone(),
             installer: Some(self.installer.clone()),
+            connector: Arc::new(NetworkConnector),
             versions: self.provider.catalogue.clone(),
             location: "local".to_owned(),
             clock: self.provider.clock,

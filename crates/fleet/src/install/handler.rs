@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     cloud_error::CloudError,
-    cluster_api::{ApiError, ClusterApi},
+    cluster_api::{ApiError, ClusterApi, ClusterConnector},
     documents::{remove, set, text},
 };
 
@@ -50,6 +50,8 @@ pub struct StepContext {
     pub store: Store,
     /// What installs clusters; none if no Hive is configured.
     pub installer: Option<Arc<dyn Installer>>,
+    /// What leads to installed clusters.
+    pub connector: Arc<dyn ClusterConnector>,
     /// What is known about the versions.
     pub versions: crate::catalogue::Catalogue,
     /// The location of the provider.

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::{ADMIN, ClusterSteps, SERVICE, SRE, Step, StepError};
 use crate::{
-    cluster_api::ClusterApi,
     documents::{BILLING, region_document, set, text},
     install::{
         InstallRequest, Installation,
@@ -101,7 +100,8 @@ impl ClusterSteps {
             &document,
             "/openShiftCluster/properties/aroServiceKubeconfig",
         );
-        let guest = ClusterApi::from_kubeconfig(kubeconfig, self.context.clock).await?;
+        let connector = &self.context.connector;
+        let guest = connector.connect(kubeconfig, self.context.clock).await?;
         *self.guest.lock() = Some(guest);
         Ok(Progress::Done)
     }

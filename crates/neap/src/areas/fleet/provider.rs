@@ -12,7 +12,7 @@ use kube::Client;
 use neap_fleet::{
     backend::{Backend, BackendOptions},
     catalogue::Catalogue,
-    cluster_api::ClusterApi,
+    cluster_api::{ClusterApi, NetworkConnector},
     documents::SECURE,
     enrichment::Enrichment,
     http::{Authorizer, Frontend, PagingKey, Parts},
@@ -138,6 +138,7 @@ impl Provider {
         let context = StepContext {
             store: self.store.clone(),
             installer: hive.map(|hive| Arc::new(hive) as Arc<dyn Installer>),
+            connector: Arc::new(NetworkConnector),
             versions: self.catalogue.clone(),
             location: self.options.location.clone(),
             clock,
