@@ -9,7 +9,6 @@
 mod check;
 mod history;
 mod model;
-mod nearest;
 mod scalar;
 #[cfg(test)]
 mod tests;

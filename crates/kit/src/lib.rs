@@ -18,6 +18,8 @@ pub mod key;
 
 pub mod hash;
 
+pub mod suggest;
+
 pub mod why;
 
 pub mod schema;

@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use neap_kit::suggest::nearest;
 use serde_json::{Map, Value};
 
 use super::{
-    Field, Program, Schema,
-    nearest::nearest,
-    older_form,
+    Field, Program, Schema, older_form,
     scalar::{check_well_known, fault},
 };
 

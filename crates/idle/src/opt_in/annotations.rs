@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, str::FromStr};
 
+use neap_kit::suggest::nearest;
 use serde_json::json;
 
 use crate::{
@@ -108,8 +109,11 @@ pub fn parse(annotations: &BTreeMap<String, String>) -> Result<Option<OptIn>, In
     let mut names = annotations.iter();
     let unknown = names.find(|(name, _)| name.starts_with(PREFIX) && !ALL.contains(&name.as_str()));
     if let Some((name, value)) = unknown {
-        let wants = "nothing: there is no such annotation";
-        return Err(invalid(name, value, wants));
+        return Err(InvalidAnnotation {
+            annotation: name.clone(),
+            value: value.clone(),
+            wants: unknown_annotation(name).into(),
+        });
     }
     let spec = ElastiServiceSpec {
         min_target_replicas: reader.number(MIN_REPLICAS)?,
@@ -127,6 +131,17 @@ pub fn parse(annotations: &BTreeMap<String, String>) -> Result<Option<OptIn>, In
         service: reader.text(SERVICE).map(str::to_owned),
         spec,
     }))
+}
+
+/// What to do about an annotation that does not exist.
+fn unknown_annotation(name: &str) -> String {
+    let own = |name: &'static str| name.strip_prefix(PREFIX).unwrap_or(name);
+    let typed = name.strip_prefix(PREFIX).unwrap_or(name);
+    let hint = nearest(typed, ALL.map(own)).map_or_else(
+        || format!("after {PREFIX} there may be {}", ALL.map(own).join(", ")),
+        |near| format!("did you mean {PREFIX}{near}?"),
+    );
+    format!("nothing: there is no such annotation; {hint}")
 }
 
 struct AnnotationReader<'a>(&'a BTreeMap<String, String>);

@@ -1,6 +1,7 @@
 //! Suggestions for mistyped codes.
 
 use super::{Catalogue, CatalogueEntry};
+use crate::suggest::distance;
 
 /// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 3;
@@ -31,22 +32,4 @@ fn normalized(code: &str) -> Vec<char> {
     let number = number.trim_start_matches('0');
     let letters = area.chars().filter(|one| *one != '-');
     letters.chain(number.chars()).collect()
-}
-
-/// The edit distance: insertions, deletions, substitutions and swaps of neighbours.
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let changed = rows[i][j] + usize::from(a != b);
-            let mut least = changed.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && one[i - 1] == *b && other[j - 1] == *a {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[one.len()][other.len()]
 }

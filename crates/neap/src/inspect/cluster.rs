@@ -6,6 +6,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+use neap_kit::suggest::nearest;
 
 use crate::{
     cli::ClusterOptions,
@@ -109,6 +110,9 @@ pub(crate) async fn config(
             no_cluster("no kubeconfig was found, and this process does not run in a pod")
         });
     };
+    if let Some(named) = &options.context {
+        has_context(&file, named, &from)?;
+    }
     let chosen = KubeConfigOptions {
         context: options.context.clone(),
         ..KubeConfigOptions::default()
@@ -142,6 +146,22 @@ fn default_kubeconfig() -> Result<(Option<Kubeconfig>, String), Failure> {
     }
 }
 
+/// Fails if the kubeconfig has no context of that name, and says which it has.
+fn has_context(file: &Kubeconfig, named: &str, from: &str) -> Result<(), Failure> {
+    let names: Vec<_> = file.contexts.iter().map(|it| it.name.as_str()).collect();
+    if names.contains(&named) {
+        return Ok(());
+    }
+    let what = format!("the kubeconfig {from} has no context {named}");
+    let why = match (nearest(named, names.iter().copied()), &names[..]) {
+        (Some(near), _) => format!("did you mean {near}?"),
+        (None, []) => "it has no context at all".to_owned(),
+        (None, names) => format!("its contexts are {}", names.join(", ")),
+    };
+    let remedy = "list them with kubectl config get-contexts, and name one with --context";
+    Err(Failure::new("NT-CLI-0002", Exit::Refused, &what, &why).remedy(remedy))
+}
+
 fn read(file: &Path) -> Result<Kubeconfig, Failure> {
     let shown = file.display();
     if !file.exists() {
@@ -164,4 +184,22 @@ fn unusable(file: &str, error: &KubeconfigError) -> Failure {
 fn no_cluster(why: &str) -> Failure {
     Failure::new("NT-CLI-0002", Exit::Refused, "no cluster is configured", why)
         .remedy("start one with `neap up` and set KUBECONFIG to the path that it prints, or use --kubeconfig")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_context_is_answered_with_the_one_that_was_meant() {
+        let contexts = ["neap-shop", "production"].map(|name| format!("- name: {name}\n"));
+        let text = format!("contexts:\n{}", contexts.concat());
+        let file = Kubeconfig::from_yaml(&text).unwrap();
+        assert!(has_context(&file, "production", "f").is_ok());
+        let why = |named: &str| has_context(&file, named, "f").unwrap_err().why().to_owned();
+        assert_eq!(why("neap-shpo"), "did you mean neap-shop?");
+        assert_eq!(why("elsewhere"), "its contexts are neap-shop, production");
+        let none = has_context(&Kubeconfig::default(), "a", "f").unwrap_err();
+        assert_eq!(none.why(), "it has no context at all");
+    }
 }
