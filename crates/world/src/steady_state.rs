@@ -159,7 +159,7 @@ fn all_components(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
         name: "here".into(),
         folder: "/nowhere".into(),
         launcher: "/bin/neap".into(),
-        images: Images::builtin(Path::new("/bin/neap")),
+        images: Images::builtin(Path::new("/bin/neap")).into(),
         block: Block::new(3).unwrap(),
         environment: BTreeMap::new(),
         namespaces: true,

@@ -15,10 +15,16 @@ use neap_kit::{
     context::Context,
     lease::Leadership,
     manager::{self, Component, Manager},
+    reload::InvalidConfiguration,
     watch::{Watches, WatchesStopped},
 };
 use neap_world::{
-    node::{self, Access, address::Block, image::Images, register::Machine},
+    node::{
+        self, Access,
+        address::Block,
+        image::{ImageTable, Images},
+        register::Machine,
+    },
     proxy,
 };
 use tokio_util::sync::CancellationToken;
@@ -40,7 +46,9 @@ const POD_STOP_GRACE: Duration = Duration::from_secs(8);
 
 /// The configuration of node and controllers.
 pub(super) struct WorldOptions<'a> {
-    images: Images,
+    images: ImageTable,
+    /// Reads the image table again, if it is a file.
+    image_reader: Option<Component>,
     launcher: PathBuf,
     lag: Duration,
     areas: &'a AreasUpOptions,
@@ -59,20 +67,18 @@ impl<'a> WorldOptions<'a> {
             )
             .remedy("start neap by its full path, or run only the API server: neap up --bare")
         })?;
-        let mut images = Images::builtin(&launcher);
-        if let Some(file) = &options.images {
-            images = images.with_file(file).map_err(|error| {
-                Failure::new(
-                    "NT-UP-0022",
-                    Exit::Refused,
-                    "cannot use the image table",
-                    &chain(&error),
-                )
-                .remedy("correct the file; docs/platform/node.md has an example")
-            })?;
-        }
+        let builtin = Images::builtin(&launcher);
+        let (images, image_reader) = match &options.images {
+            None => (builtin.into(), None),
+            Some(file) => {
+                let table = ImageTable::file(file, builtin, Clock::system());
+                let (images, reader) = table.map_err(|error| unusable_images(&error))?;
+                (images, Some(reader))
+            }
+        };
         Ok(Self {
             images,
+            image_reader,
             launcher,
             lag: options.service_lag,
             areas: &options.areas,
@@ -151,7 +157,7 @@ impl World {
         // Fails only if the watches have stopped, and they have not started yet.
         let (components, access) = components(&context, node_options, proxy)
             .map_err(|error| failed(&error.to_string()))?;
-        for component in components {
+        for component in components.into_iter().chain(options.image_reader) {
             manager.add(component);
         }
         let hosted = host_areas(&context, &manager, block, place, options.areas)?;
@@ -175,6 +181,12 @@ impl World {
         let result = self.manager.run(stop).await;
         result.map_err(|error| failed(&error.to_string()))
     }
+}
+
+fn unusable_images(error: &InvalidConfiguration) -> Failure {
+    let what = "cannot use the image table";
+    Failure::new("NT-UP-0022", Exit::Refused, what, &chain(error))
+        .remedy("correct the file; docs/platform/node.md has an example")
 }
 
 /// What areas add to the manager.

@@ -63,7 +63,7 @@ impl AccessNode {
             name: "here".into(),
             folder: folder.path().to_owned(),
             launcher: neap.to_owned(),
-            images: Images::builtin(neap),
+            images: Images::builtin(neap).into(),
             block: Block::new(block).unwrap(),
             environment: BTreeMap::new(),
             namespaces,

@@ -92,6 +92,8 @@ pub(super) fn container_launch(
         mounts.push(mount);
         folders.extend(folder);
     }
+    let reference = container.image.as_deref().unwrap_or_default();
+    image.must_exist(reference, &command, &mounts)?;
     let as_root = inputs.as_root && (user, group) == (0, 0);
     let namespaces = inputs.namespaces.then(|| ContainerNamespaces {
         root: inputs.folder.join("root"),

@@ -30,7 +30,7 @@ pub use self::access::Access;
 use self::{pod_state::PodStates, reconcile::NodeReconciler};
 use super::{
     address::Block,
-    image::Images,
+    image::ImageTable,
     process::ProcessStarter,
     source_reader::{SourceReader, references},
 };
@@ -58,7 +58,7 @@ pub struct NodeOptions {
     /// The program that launches containers: `neap`.
     pub launcher: PathBuf,
     /// The image table.
-    pub images: Images,
+    pub images: ImageTable,
     /// Its addresses.
     pub block: Block,
     /// Variables for every container. They take precedence over those of Services, so that the API

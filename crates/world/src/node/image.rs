@@ -3,6 +3,7 @@
 //! There are no container images here, only a table: users specify which command runs for which
 //! image name. A pod with an unknown image waits, and its status shows how to add it.
 
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,8 @@ use std::{
 use k8s_openapi::api::core::v1::Container;
 use serde::Deserialize;
 
-use super::{environment::expand, pod::WaitingReason};
+pub use self::table::ImageTable;
+use super::{environment::expand, launch::Mount, pod::WaitingReason};
 
 /// The command that runs for an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -46,29 +48,6 @@ pub struct Images {
     images: Vec<Image>,
 }
 
-/// Why an image table cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("the image table {path} cannot be read")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The file is not a valid image table.
-    #[error("the image table {path} is invalid")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The position and cause.
-        #[source]
-        source: Box<toml::de::Error>,
-    },
-}
-
 impl Images {
     /// The images of every node: the machine's own shell and tools under common names, and the
     /// program `neap` under its own.
@@ -89,16 +68,9 @@ impl Images {
         }
     }
 
-    /// These images, preceded by those of a file.
-    pub fn with_file(mut self, path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
-        let mut table: Self = toml::from_str(&text).map_err(|source| Error::Malformed {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
+    /// These images, preceded by those of a table in TOML.
+    pub fn preceded_by(mut self, text: &str) -> Result<Self, toml::de::Error> {
+        let mut table: Self = toml::from_str(text)?;
         table.images.append(&mut self.images);
         Ok(table)
     }
@@ -163,6 +135,40 @@ impl Images {
                 untagged(reference)
             ),
         })
+    }
+}
+
+impl Image {
+    /// Refuses an image whose folder or program does not exist, which would look like a fault of the
+    /// program. What a volume of the container provides (`mounts`) may appear later.
+    pub(super) fn must_exist(
+        &self,
+        reference: &str,
+        command: &[String],
+        mounts: &[Mount],
+    ) -> Result<(), WaitingReason> {
+        let missing = |path: &Path| {
+            let mounted = mounts.iter().any(|mount| path.starts_with(&mount.to));
+            path.is_absolute() && !mounted && !path.exists()
+        };
+        let refused = |what: &str, path: &Path| WaitingReason {
+            reason: "RunContainerError",
+            message: format!(
+                "the {what} {} of image \"{reference}\" does not exist on this machine: create it, or correct the image in the file given by --images",
+                path.display()
+            ),
+        };
+        if let Some(folder) = self.folder.as_deref().filter(|folder| missing(folder)) {
+            return Err(refused("folder", folder));
+        }
+        let program = self
+            .command
+            .first()
+            .filter(|own| command.first() == Some(own));
+        match program.map(Path::new).filter(|program| missing(program)) {
+            Some(program) => Err(refused("program", program)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -223,7 +223,8 @@ fn node_object(options: &NodeOptions, machine: &Machine) -> Node {
 }
 
 fn images(options: &NodeOptions) -> Vec<ContainerImage> {
-    let images = options.images.names().map(|name| ContainerImage {
+    let table = options.images.current();
+    let images = table.names().map(|name| ContainerImage {
         names: Some(vec![name.to_owned()]),
         size_bytes: None,
     });

@@ -66,7 +66,7 @@ impl TestNode {
             name: "here".into(),
             folder: folder.path().to_owned(),
             launcher: neap.to_owned(),
-            images: Images::builtin(neap),
+            images: Images::builtin(neap).into(),
             block: Block::new(77).unwrap(),
             environment: BTreeMap::new(),
             namespaces: true,

@@ -65,7 +65,7 @@ impl NodeReconciler {
         let mut given = service_variables(&sources.pod, services.iter().map(|service| &**service));
         given.extend(self.options.environment.clone());
         let inputs = ContainerInputs {
-            images: &self.options.images,
+            images: &self.options.images.current(),
             namespaces: self.options.namespaces,
             given: &given,
             volumes,

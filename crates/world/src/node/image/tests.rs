@@ -3,10 +3,8 @@ use serde_json::{Value, json};
 use super::*;
 
 fn table(text: &str) -> Images {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), text).unwrap();
     let builtin = Images::builtin(Path::new("/bin/neap"));
-    builtin.with_file(file.path()).unwrap()
+    builtin.preceded_by(text).unwrap()
 }
 
 const TABLE: &str = r#"
@@ -83,14 +81,46 @@ fn a_container_may_override_the_command() {
 
 #[test]
 fn an_invalid_table_is_refused_with_the_line() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "[[image]]\nname = \"a\"\ncomand = []\n").unwrap();
-    let error = Images::default().with_file(file.path()).unwrap_err();
-    let cause = std::error::Error::source(&error).unwrap().to_string();
+    let text = "[[image]]\nname = \"a\"\ncomand = []\n";
+    let cause = Images::default().preceded_by(text).unwrap_err().to_string();
     assert!(
         cause.contains("line 3") && cause.contains("comand"),
         "{cause}"
     );
+}
+
+#[test]
+fn a_missing_folder_or_program_is_named_before_the_container_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, gone) = (folder.path().to_owned(), folder.path().join("gone"));
+    let refused = |image: &Image, command: &str, mounts: &[Mount]| {
+        let command = [command.to_owned()];
+        let refused = image.must_exist("shop/cart:1", &command, mounts);
+        refused.err().map(|reason| reason.message)
+    };
+    let image = |folder: &Path, program: &Path| Image {
+        command: vec![program.display().to_string()],
+        folder: Some(folder.to_owned()),
+        ..Image::default()
+    };
+    let shell = Path::new("/bin/sh");
+    assert_eq!(refused(&image(&here, shell), "/bin/sh", &[]), None);
+    let message = refused(&image(&gone, shell), "/bin/sh", &[]).unwrap();
+    let expected = format!(
+        "the folder {} of image \"shop/cart:1\" does not",
+        gone.display()
+    );
+    assert!(message.starts_with(&expected), "{message}");
+    let missing = image(&here, &gone);
+    let message = refused(&missing, &gone.display().to_string(), &[]).unwrap();
+    assert!(message.starts_with("the program "), "{message}");
+    assert_eq!(
+        refused(&missing, "/bin/sh", &[]),
+        None,
+        "the container has its own"
+    );
+    let volume = Mount::new(here.clone(), here.clone());
+    assert_eq!(refused(&image(&gone, shell), "/bin/sh", &[volume]), None);
 }
 
 #[test]

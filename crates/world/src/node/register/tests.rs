@@ -11,7 +11,7 @@ fn options() -> NodeOptions {
         name: "here".into(),
         folder: "/nowhere".into(),
         launcher: "/bin/neap".into(),
-        images: Images::builtin(Path::new("/bin/neap")),
+        images: Images::builtin(Path::new("/bin/neap")).into(),
         block: Block::new(3).unwrap(),
         environment: BTreeMap::new(),
         namespaces: true,
