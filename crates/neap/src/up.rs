@@ -142,7 +142,9 @@ async fn start(
     let server = Server::open(environment.clone(), server_options).await?;
     transcript.done("store", &store_detail(options));
 
-    kubeconfig::write(&kubeconfig, &address.url(), &identity)?;
+    let context =
+        kubeconfig::context_name(options.data.as_deref(), identity.authority().as_bytes());
+    kubeconfig::write(&kubeconfig, &address.url(), &context, &identity)?;
     transcript.done("api", &address.url());
     let world = cluster_setup.build(&server, &address, &identity, folder, transcript)?;
     announce(options, &address, &kubeconfig, transcript);

@@ -8,6 +8,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use neap_kit::hash::stable_hash;
 
 use super::{identity::Identity, private};
 use crate::exit::{Exit, Failure, chain};
@@ -72,9 +73,38 @@ fn same(one: &Path, other: &Path) -> bool {
     one == other || real(one).is_some_and(|one| real(other) == Some(one))
 }
 
-/// Writes the kubeconfig for the server at `url`.
-pub(super) fn write(path: &Path, url: &str, identity: &Identity) -> Result<(), Error> {
-    private::write(path, &text(url, identity)).map_err(|source| Error::File {
+/// The name of cluster, user and context: `neap` for a server that keeps nothing. One with a data folder
+/// has a name of its own, by the folder and its certificate authority, so that several kubeconfigs can be
+/// used together (`KUBECONFIG=a:b`) and a context means the same server after every start.
+pub(super) fn context_name(data: Option<&Path>, authority: &[u8]) -> String {
+    let Some(data) = data else {
+        return "neap".to_owned();
+    };
+    let folder = data
+        .canonicalize()
+        .ok()
+        .and_then(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let folder: String = folder.unwrap_or_default().chars().map(plain).collect();
+    let folder = folder.strip_prefix("neap-").unwrap_or(&folder);
+    let mark = stable_hash([authority]) & 0xffff;
+    format!("neap-{folder}-{mark:04x}")
+}
+
+/// Writes the kubeconfig for the server at `url`, with this name of the context.
+pub(super) fn write(
+    path: &Path,
+    url: &str,
+    context: &str,
+    identity: &Identity,
+) -> Result<(), Error> {
+    private::write(path, &text(url, context, identity)).map_err(|source| Error::File {
         path: path.to_owned(),
         source,
     })
@@ -83,7 +113,7 @@ pub(super) fn write(path: &Path, url: &str, identity: &Identity) -> Result<(), E
 /// Every value is base64 or needs no YAML escaping. Token and certificate belong to different users: if
 /// one user had both, `kubectl --token` would still authenticate with the certificate, which takes
 /// precedence.
-fn text(url: &str, identity: &Identity) -> String {
+fn text(url: &str, context: &str, identity: &Identity) -> String {
     let authority = STANDARD.encode(identity.authority());
     let (certificate, key) = identity.admin();
     let (certificate, key) = (STANDARD.encode(certificate), STANDARD.encode(key));
@@ -93,25 +123,25 @@ fn text(url: &str, identity: &Identity) -> String {
 apiVersion: v1
 kind: Config
 clusters:
-- name: neap
+- name: {context}
   cluster:
     server: \"{url}\"
     certificate-authority-data: {authority}
 users:
-- name: neap
+- name: {context}
   user:
     token: \"{token}\"
-- name: neap-certificate
+- name: {context}-certificate
   user:
     client-certificate-data: {certificate}
     client-key-data: {key}
 contexts:
-- name: neap
+- name: {context}
   context:
-    cluster: neap
-    user: neap
+    cluster: {context}
+    user: {context}
     namespace: default
-current-context: neap
+current-context: {context}
 "
     )
 }
@@ -119,6 +149,25 @@ current-context: neap
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_data_folder_has_a_context_of_its_own_that_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let (one, two) = (
+            parent.path().join("neap-data"),
+            parent.path().join("my shop"),
+        );
+        for folder in [&one, &two] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        assert_eq!(context_name(None, b"a"), "neap");
+        let name = context_name(Some(&one), b"a");
+        assert!(name.starts_with("neap-data-") && name.len() == 14, "{name}");
+        assert_eq!(context_name(Some(&one.join(".")), b"a"), name);
+        assert_ne!(context_name(Some(&one), b"b"), name, "another server");
+        let name = context_name(Some(&two), b"a");
+        assert!(name.starts_with("neap-my-shop-"), "{name}");
+    }
 
     #[test]
     fn foreign_file_is_refused_and_own_file_replaced() {
