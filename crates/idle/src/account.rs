@@ -8,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use serde::Serialize;
 
-pub use self::explanation::span;
 use crate::api::{
     Breakdown, ElastiService, ElastiServiceStatus, Mode, NotReady, ResolverPort, Towards,
     annotations::KEEP_AWAKE_UNTIL,

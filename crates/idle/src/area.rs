@@ -9,13 +9,14 @@ use jiff::Timestamp;
 use kube::CustomResourceExt;
 use neap_kit::{
     area::{Area, AreaCheck, AreaKind, ResourceType},
+    clock::short_duration,
     explain::{Assessment, Verdict},
 };
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    account::{Account, State, account, span},
+    account::{Account, State, account},
     api::{ElastiService, NotReady},
 };
 
@@ -99,7 +100,7 @@ fn summary(object: &Value, now: Timestamp) -> String {
     match since {
         Some(since) => {
             let seconds = now.duration_since(since).as_secs().max(0);
-            format!("{state} for {}{cause}", span(seconds))
+            format!("{state} for {}{cause}", short_duration(seconds))
         }
         None => format!("{state}{cause}"),
     }

@@ -84,9 +84,46 @@ impl Clock {
     }
 }
 
+/// A duration as kubectl prints ages: to the second while it is short, as `45s`, `3m12s`, `2h5m` or `3d`.
+pub fn short_duration(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let with = |whole: String, rest: i64, unit: char| match rest {
+        0 => whole,
+        rest => format!("{whole}{rest}{unit}"),
+    };
+    match seconds {
+        ..120 => format!("{seconds}s"),
+        120..600 => with(format!("{minutes}m"), seconds % 60, 's'),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => with(format!("{hours}h"), minutes % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => with(format!("{days}d"), hours % 24, 'h'),
+        _ => format!("{days}d"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_durations_are_to_the_second_and_long_ones_are_not() {
+        for (seconds, expected) in [
+            (-1, "0s"),
+            (119, "119s"),
+            (192, "3m12s"),
+            (240, "4m"),
+            (3_599, "59m"),
+            (10_800, "3h"),
+            (11_100, "3h5m"),
+            (90_000, "25h"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+        ] {
+            assert_eq!(short_duration(seconds), expected, "{seconds}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn wall_time_and_uptime_follow_a_paused_clock() {

@@ -3,16 +3,18 @@
 //! Declarations only: each command is implemented in the module of its name.
 
 mod inspect;
+mod output;
 
 use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use self::inspect::{
     AuditCommand, AuditVerifyOptions, CheckOptions, CheckOutput, ClusterOptions,
     DefinitionsOptions, ExplainOptions, InspectCommand, RightsOptions, Scope, StatusOptions,
 };
+pub(crate) use self::output::{DataFormat, ListOutput, ListingOptions, Output};
 use crate::{
     areas::{AreasCommand, AreasUpOptions},
     sample::Sample,
@@ -258,13 +260,4 @@ fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
         ));
     }
     Ok((address, length))
-}
-
-/// Output format of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// Human-readable text
-    Text,
-    /// JSON
-    Json,
 }

@@ -7,6 +7,7 @@ mod audit;
 mod check;
 pub(crate) mod cluster;
 mod explain;
+pub(crate) mod listing;
 mod manifests;
 pub(crate) mod print;
 pub(crate) mod read;

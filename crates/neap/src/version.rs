@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{cli::Output, exit::Failure};
+use crate::{cli::Output, exit::Failure, inspect::print};
 
 /// The version of this binary.
 pub(crate) const NEAP: &str = env!("CARGO_PKG_VERSION");
@@ -13,13 +13,12 @@ pub(crate) const KUBERNETES: &str = "v1.36.3";
 /// The commit this binary was built from, if the build could determine it.
 const COMMIT: Option<&str> = option_env!("NEAP_COMMIT");
 
-/// Writes the versions as text or as JSON.
+/// Writes the versions as text or for programs.
 pub(crate) fn print(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
-    let text = match output {
-        Output::Text => text(),
-        Output::Json => json(),
-    };
-    writeln!(out, "{text}").map_err(|error| Failure::output(&error))
+    match output.data() {
+        None => print::text(out, &text()),
+        Some(format) => print::data(out, format, "Version", &fields()),
+    }
 }
 
 fn text() -> String {
@@ -27,15 +26,10 @@ fn text() -> String {
     format!("neap {NEAP}{commit}\nKubernetes {KUBERNETES}")
 }
 
-fn json() -> String {
-    let mut version = json!({
-        "apiVersion": "neaptide.dev/v1alpha1",
-        "kind": "Version",
-        "version": NEAP,
-        "kubernetes": KUBERNETES,
-    });
+fn fields() -> Value {
+    let mut version = json!({"version": NEAP, "kubernetes": KUBERNETES});
     if let Some(commit) = COMMIT {
         version["commit"] = commit.into();
     }
-    format!("{version:#}")
+    version
 }

@@ -1,6 +1,7 @@
 //! The reasons for the state of a service, and advice.
 
 use jiff::Timestamp;
+use neap_kit::clock::short_duration;
 
 use super::{State, is_true, kept_awake_until, seconds};
 use crate::api::{ElastiService, ElastiServiceStatus, NotReady, NotReadyCause};
@@ -38,7 +39,7 @@ pub(super) fn why(
         _ => {}
     }
     if let Some(wake) = &status.last_wake {
-        let ago = span(seconds(wake.time, now));
+        let ago = short_duration(seconds(wake.time, now));
         let woke = match state {
             State::Failed | State::Waking => "its last wake began",
             _ => "it last woke",
@@ -66,13 +67,13 @@ pub(super) fn why(
 fn asleep(status: &ElastiServiceStatus, now: Timestamp) -> Option<String> {
     let since = status.asleep_since?;
     if status.not_ready.is_some() {
-        let slept = span(seconds(since, now));
+        let slept = short_duration(seconds(since, now));
         return Some(format!(
             "it has slept for {slept}; that counts as no saving"
         ));
     }
     let replicas = status.replicas_before.unwrap_or(1).max(1);
-    let slept = span(seconds(since, now));
+    let slept = short_duration(seconds(since, now));
     let s = if replicas == 1 { "" } else { "s" };
     Some(format!(
         "it has slept for {slept}; {replicas} replica{s} would have run"
@@ -93,16 +94,16 @@ fn awake(service: &ElastiService, status: &ElastiServiceStatus, now: Timestamp) 
     }
     let cooldown = i64::try_from(service.spec.cooldown().as_secs()).unwrap_or(i64::MAX);
     let requested = status.last_scaled_up_time;
-    let requested = requested.map(|requested| span(seconds(requested, now)));
+    let requested = requested.map(|requested| short_duration(seconds(requested, now)));
     // The operator knows what the cooldown is measured from, and how much longer it takes beside pods.
     let left = status.sleeps_after.map(|after| seconds(now, after));
     match (requested, left) {
         (Some(ago), Some(left)) if left > 0 => {
-            let left = span(left);
+            let left = short_duration(left);
             format!("the last recorded request was {ago} ago; it sleeps in {left} at the earliest")
         }
         _ if service.spec.counts_requests() => {
-            let cooldown = span(cooldown);
+            let cooldown = short_duration(cooldown);
             format!(
                 "it sleeps once the resolvers have received no request for {cooldown}, or longer the \
                  more pods are ready beside them"
@@ -199,16 +200,5 @@ fn of_conflict(reason: &str) -> Option<&'static str> {
         }
         "AutoscalerToZero" => Some("Set minReplicas of the autoscaler to 1."),
         _ => None,
-    }
-}
-
-/// A duration for people, such as `5m`.
-pub fn span(seconds: i64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
-    match seconds {
-        ..120 => format!("{seconds}s"),
-        120..7_200 => format!("{minutes}m"),
-        7_200..172_800 => format!("{hours}h"),
-        _ => format!("{days}d"),
     }
 }

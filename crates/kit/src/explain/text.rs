@@ -7,7 +7,10 @@ use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use super::{Explanation, Facts, Verdict, conditions::ConditionSummary};
-use crate::operation::{Operation, OperationStatus, Phase};
+use crate::{
+    clock::short_duration,
+    operation::{Operation, OperationStatus, Phase},
+};
 
 pub(super) fn headline(facts: &Facts, verdict: Verdict, unreadable: &[String]) -> String {
     let Facts { kind, key, .. } = facts;
@@ -126,15 +129,9 @@ pub(super) fn last_seen(event: &Event) -> Option<Timestamp> {
     in_series.map(|time| time.0).or(last).or(first)
 }
 
-/// A duration in one unit, such as `3h`.
+/// The time between two moments, such as `3m12s`.
 pub(super) fn duration_text(from: Timestamp, to: Timestamp) -> String {
-    let seconds = to.duration_since(from).as_secs().max(0);
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7_200 => format!("{}m", seconds / 60),
-        7_200..172_800 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
+    short_duration(to.duration_since(from).as_secs())
 }
 
 impl fmt::Display for Explanation {

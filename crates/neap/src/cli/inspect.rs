@@ -194,6 +194,8 @@ pub(crate) enum CheckOutput {
     Full,
     /// Only notes and failures
     Short,
+    /// YAML
+    Yaml,
     /// JSON
     Json,
 }

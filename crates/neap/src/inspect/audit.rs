@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::{cluster::Cluster, print};
 use crate::{
-    cli::{AuditVerifyOptions, Output},
+    cli::AuditVerifyOptions,
     exit::{Exit, Failure, chain},
     symbols::Symbols,
 };
@@ -82,18 +82,16 @@ pub(super) async fn verify(
     };
     let verified = verify_against_anchor(&places, cluster.as_ref()).await;
     let verified = verified.map_err(|error| damaged(&error))?;
-    match options.output {
-        Output::Json => print::json(out, "AuditVerification", &verified),
-        Output::Text => {
-            let mark = if verified.anchored.is_some() {
-                symbols.done
-            } else {
-                symbols.note
-            };
-            let file = verified.file.display();
-            print::text(out, &format!("{mark} {file}: {verified}"))
-        }
+    if let Some(format) = options.output.data() {
+        return print::data(out, format, "AuditVerification", &verified);
     }
+    let mark = if verified.anchored.is_some() {
+        symbols.done
+    } else {
+        symbols.note
+    };
+    let file = verified.file.display();
+    print::text(out, &format!("{mark} {file}: {verified}"))
 }
 
 /// Verifies the hash chain of the log, and compares it with the anchor in `cluster`.

@@ -15,7 +15,7 @@ use self::report::FindingGroup;
 use super::{cluster::Cluster, print};
 use crate::{
     areas,
-    cli::{CheckOptions, CheckOutput},
+    cli::{CheckOptions, CheckOutput, DataFormat},
     exit::{Exit, Failure},
     symbols::Symbols,
 };
@@ -30,7 +30,8 @@ pub(super) async fn run(
     match options.output {
         CheckOutput::Full => print::text(out, &report::text(&groups, symbols, false))?,
         CheckOutput::Short => print::text(out, &report::text(&groups, symbols, true))?,
-        CheckOutput::Json => print::json(out, "Check", &report::json(&groups))?,
+        CheckOutput::Yaml => print::data(out, DataFormat::Yaml, "Check", &report::json(&groups))?,
+        CheckOutput::Json => print::data(out, DataFormat::Json, "Check", &report::json(&groups))?,
     }
     match report::count(&groups, Level::Failed) {
         0 => Ok(()),

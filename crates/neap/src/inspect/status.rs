@@ -16,7 +16,7 @@ pub(super) use self::{
 };
 use super::{cluster::Cluster, print, read};
 use crate::{
-    cli::{Output, StatusOptions},
+    cli::StatusOptions,
     exit::{Exit, Failure},
     symbols::Symbols,
 };
@@ -36,9 +36,9 @@ pub(super) async fn run(
     let namespace = (!options.all_namespaces).then_some(own);
     let snapshot = ClusterSnapshot::read(&cluster, namespace.as_deref()).await?;
     let report = report(&snapshot, Clock::system().now());
-    match options.output {
-        Output::Text => print::text(out, &text::text(&report, symbols)),
-        Output::Json => print::json(out, "Status", &report),
+    match options.output.data() {
+        None => print::text(out, &text::text(&report, symbols)),
+        Some(format) => print::data(out, format, "Status", &report),
     }
 }
 

@@ -1,26 +1,38 @@
 //! A table of text.
 
+/// The width of each column.
+pub(crate) type Widths = Vec<usize>;
+
 /// Columns of minimal width, two spaces apart.
 pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<_> = heads.iter().map(|head| head.len()).collect();
+    let rows: Vec<Vec<&str>> = rows
+        .iter()
+        .map(|row| row.iter().map(String::as_str).collect())
+        .collect();
+    let widths = widths(heads, rows.iter().cloned());
+    let mut lines = vec![row(heads, &widths)];
+    lines.extend(rows.iter().map(|cells| row(cells, &widths)));
+    lines.join("\n")
+}
+
+/// The widths that headings and cells need.
+pub(crate) fn widths<'a>(heads: &[&str], rows: impl Iterator<Item = Vec<&'a str>>) -> Widths {
+    let mut widths: Vec<_> = heads.iter().map(|head| head.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let line = |cells: &[&str]| {
-        let cells = cells.iter().zip(&widths);
-        let line: Vec<_> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        line.join("  ").trim_end().to_owned()
-    };
-    let mut lines = vec![line(heads)];
-    for row in rows {
-        let cells: Vec<_> = row.iter().map(String::as_str).collect();
-        lines.push(line(&cells));
-    }
-    lines.join("\n")
+    widths
+}
+
+/// A line of the table.
+pub(crate) fn row(cells: &[&str], widths: &Widths) -> String {
+    let cells = cells.iter().zip(widths);
+    let line: Vec<_> = cells
+        .map(|(cell, width)| format!("{cell:<width$}"))
+        .collect();
+    line.join("  ").trim_end().to_owned()
 }
 
 #[cfg(test)]

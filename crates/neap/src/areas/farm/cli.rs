@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     areas::AreaCommand,
-    cli::{ClusterOptions, Output, Scope, duration},
+    cli::{ClusterOptions, ListingOptions, Output, Scope, duration},
     exit::Failure,
     inspect::block_on,
     symbols::Symbols,
@@ -113,9 +113,8 @@ struct ListOptions {
     #[command(flatten)]
     scope: Scope,
 
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[command(flatten)]
+    listing: ListingOptions,
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     areas::AreaCommand,
-    cli::{ClusterOptions, Output, duration},
+    cli::{ClusterOptions, ListingOptions, duration},
     exit::Failure,
     inspect::block_on,
     symbols::Symbols,
@@ -118,9 +118,8 @@ struct CreateOptions {
 
 #[derive(Debug, Args)]
 struct ListOptions {
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[command(flatten)]
+    listing: ListingOptions,
 
     #[command(flatten)]
     provider: ProviderArgs,

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use crate::{
     areas::AreaCommand,
-    cli::{ClusterOptions, Output, Scope, duration, timestamp},
+    cli::{ClusterOptions, ListingOptions, Output, Scope, duration, timestamp},
     exit::Failure,
     inspect::block_on,
     symbols::Symbols,
@@ -117,6 +117,7 @@ impl AreaCommand for Command {
 #[derive(Debug, Subcommand)]
 pub(super) enum IdleCommand {
     /// List the services that can sleep, with their state
+    #[command(visible_alias = "ls")]
     List(ListOptions),
 
     /// Show one service: its state, the reason and its last wake
@@ -139,7 +140,7 @@ pub(super) enum IdleCommand {
     KeepAwake(KeepOptions),
 
     /// Report what sleep has saved and what it would save
-    Report(ListOptions),
+    Report(ReportOptions),
 
     /// Wake and restore all services, and remove all ElastiServices and their definition
     #[command(after_help = UNINSTALL_HELP)]
@@ -164,6 +165,15 @@ pub(super) enum IdleCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct ListOptions {
+    #[command(flatten)]
+    pub(super) scope: Scope,
+
+    #[command(flatten)]
+    pub(super) listing: ListingOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportOptions {
     #[command(flatten)]
     pub(super) scope: Scope,
 

@@ -5,16 +5,20 @@ use std::{collections::BTreeMap, io::Write, time::Duration};
 use clap::{Args, Subcommand};
 use http::Method;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     areas::{
         AreaCommand,
         fleet::{Provider, ProviderArgs},
     },
-    cli::{Output, duration},
+    cli::{ListingOptions, duration},
     exit::{Exit, Failure},
-    inspect::{block_on, print, table::table},
+    inspect::{
+        block_on,
+        listing::{self, Column, Listed, Listing},
+        print,
+    },
     symbols::Symbols,
 };
 
@@ -48,9 +52,8 @@ enum OperationsCommand {
 
 #[derive(Debug, Args)]
 struct ListOptions {
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[command(flatten)]
+    listing: ListingOptions,
 
     #[command(flatten)]
     provider: ProviderArgs,
@@ -178,38 +181,53 @@ fn usual(operations: &[Value]) -> BTreeMap<String, i64> {
     medians.collect()
 }
 
+const COLUMNS: &[Column] = &[
+    Column::new("ID"),
+    Column::new("WORK"),
+    Column::new("CLUSTER"),
+    Column::new("STATUS"),
+    Column::new("STEPS"),
+    Column::new("STEP"),
+    Column::new("STARTED"),
+    Column::new("RESOURCE").wide(),
+];
+
 async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let provider = Provider::connect(&options.provider).await?;
-    let operations = all(&provider).await?;
-    if options.output == Output::Json {
-        return print::json(out, "OperationList", &json!({"items": operations}));
-    }
-    if operations.is_empty() {
-        return print::text(out, "There is no operation.");
-    }
-    let rows: Vec<_> = operations
-        .iter()
-        .map(|operation| {
-            let steps = steps(operation);
-            let done = steps.iter().filter(|step| is_done(step)).count();
-            let total = operation["stepsTotal"].as_u64().unwrap_or_default();
-            let current = steps.iter().rev().find(|step| !is_done(step));
-            let cluster = text(operation, "/cluster").rsplit('/').next();
-            vec![
-                text(operation, "/id").to_owned(),
-                text(operation, "/work").to_owned(),
-                cluster.unwrap_or_default().to_owned(),
-                text(operation, "/status").to_owned(),
-                format!("{done}/{total}"),
-                current.map_or("-".to_owned(), |it| text(it, "/name").to_owned()),
-                text(operation, "/startTime").to_owned(),
-            ]
+    let read = async || {
+        let operations = all(&provider).await?;
+        Ok(Listing {
+            kind: "OperationList",
+            resource: "operation",
+            columns: COLUMNS,
+            items: operations.into_iter().map(listed).collect(),
+            empty: "There is no operation.".to_owned(),
         })
-        .collect();
-    let heads = [
-        "ID", "WORK", "CLUSTER", "STATUS", "STEPS", "STEP", "STARTED",
+    };
+    listing::show(options.listing, provider.clock, out, read).await
+}
+
+fn listed(operation: Value) -> Listed {
+    let steps = steps(&operation);
+    let done = steps.iter().filter(|step| is_done(step)).count();
+    let total = operation["stepsTotal"].as_u64().unwrap_or_default();
+    let current = steps.iter().rev().find(|step| !is_done(step));
+    let cluster = text(&operation, "/cluster").rsplit('/').next();
+    let cells = vec![
+        text(&operation, "/id").to_owned(),
+        text(&operation, "/work").to_owned(),
+        cluster.unwrap_or_default().to_owned(),
+        text(&operation, "/status").to_owned(),
+        format!("{done}/{total}"),
+        current.map_or("-".to_owned(), |it| text(it, "/name").to_owned()),
+        text(&operation, "/startTime").to_owned(),
+        text(&operation, "/cluster").to_owned(),
     ];
-    print::text(out, &table(&heads, &rows))
+    Listed {
+        name: text(&operation, "/id").to_owned(),
+        cells,
+        data: operation,
+    }
 }
 
 fn mark(step: &Value, symbols: Symbols) -> &'static str {

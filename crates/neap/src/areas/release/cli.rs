@@ -15,7 +15,7 @@ use self::controllers::{ControllerOptions, PayloadsOptions};
 use super::tools::ToolCommand;
 use crate::{
     areas::AreaCommand,
-    cli::{Output, Scope},
+    cli::{ListingOptions, Output, Scope},
     exit::Failure,
     inspect::block_on,
     symbols::Symbols,
@@ -143,9 +143,8 @@ struct ListOptions {
     #[command(flatten)]
     scope: Scope,
 
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[command(flatten)]
+    listing: ListingOptions,
 }
 
 #[derive(Debug, Args)]

@@ -21,9 +21,9 @@ pub(super) fn is_code_like(text: &str) -> bool {
 /// Prints the entry of the code.
 pub(super) fn explain(text: &str, output: Output, out: &mut dyn Write) -> Result<(), Failure> {
     let entry = areas::catalogue().find(text).ok_or_else(|| unknown(text))?;
-    match output {
-        Output::Text => print::text(out, &entry.to_string()),
-        Output::Json => print::json(out, "Code", entry),
+    match output.data() {
+        None => print::text(out, &entry.to_string()),
+        Some(format) => print::data(out, format, "Code", entry),
     }
 }
 
@@ -31,8 +31,8 @@ pub(super) fn explain(text: &str, output: Output, out: &mut dyn Write) -> Result
 pub(super) fn list(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
     let catalogue = areas::catalogue();
     let codes: Vec<_> = catalogue.all().collect();
-    match output {
-        Output::Text => {
+    match output.data() {
+        None => {
             let lines = codes
                 .iter()
                 .map(|entry| format!("{:<12} {}", entry.code.0, entry.title));
@@ -40,7 +40,7 @@ pub(super) fn list(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
             let more = "Explain a code: neap explain CODE";
             print::text(out, &format!("{}\n\n{more}", lines.join("\n")))
         }
-        Output::Json => print::json(out, "Codes", &json!({"codes": codes})),
+        Some(format) => print::data(out, format, "Codes", &json!({"codes": codes})),
     }
 }
 

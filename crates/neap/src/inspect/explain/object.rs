@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::resource::DiscoveredResource;
 use crate::{
     areas::{self, kind_of},
-    cli::{ExplainOptions, Output},
+    cli::ExplainOptions,
     exit::{Exit, Failure},
     inspect::{
         cluster::Cluster,
@@ -48,9 +48,14 @@ pub(super) async fn explain(
     if explanation.verdict == Verdict::NotFound {
         return Err(missing(&cluster, &explanation));
     }
-    match options.output {
-        Output::Text => print::text(out, &explanation.to_string()),
-        Output::Json => print::json(out, "Explanation", &with_object(&facts, &explanation)),
+    match options.output.data() {
+        None => print::text(out, &explanation.to_string()),
+        Some(format) => print::data(
+            out,
+            format,
+            "Explanation",
+            &with_object(&facts, &explanation),
+        ),
     }
 }
 

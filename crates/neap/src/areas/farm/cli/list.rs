@@ -16,32 +16,55 @@ use super::{
     scope::{FarmScope, no_such},
 };
 use crate::{
-    cli::Output,
     exit::Failure,
-    inspect::{print, table::table},
+    inspect::{
+        listing::{self, Column, Listed, Listing},
+        print,
+    },
 };
+
+const FARM_COLUMNS: &[Column] = &[
+    Column::new("NAMESPACE"),
+    Column::new("FARM"),
+    Column::new("STATE"),
+    Column::new("COMPONENTS"),
+    Column::new("WORKERS"),
+    Column::new("WHY"),
+];
+
+const POOL_COLUMNS: &[Column] = &[
+    Column::new("NAMESPACE"),
+    Column::new("NAME"),
+    Column::new("STATE"),
+    Column::new("PODS"),
+    Column::new("ACTIONS"),
+    Column::new("DRAINED"),
+    Column::new("QUEUE"),
+];
 
 pub(super) async fn farms(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let scope = FarmScope::of(&options.scope).await?;
-    let components = scope.components().await?;
-    let mut farms: BTreeMap<(&str, &str), Vec<&Component>> = BTreeMap::new();
-    for component in &components {
-        let farm = (component.namespace(), component.farm());
-        farms.entry(farm).or_default().push(component);
-    }
-    if options.output == Output::Json {
-        let items: Vec<Value> = farms
-            .iter()
-            .map(|(farm, it)| farm_json(*farm, it))
-            .collect();
-        return print::json(out, "FarmList", &json!({"items": items}));
-    }
-    if farms.is_empty() {
-        return print::text(out, &format!("No build farm {}.", place(&scope)));
-    }
-    let heads = ["NAMESPACE", "FARM", "STATE", "COMPONENTS", "WORKERS", "WHY"];
-    let rows: Vec<_> = farms.iter().map(|(farm, it)| farm_row(*farm, it)).collect();
-    print::text(out, &table(&heads, &rows))
+    let read = async || {
+        let components = scope.components().await?;
+        let mut farms: BTreeMap<(&str, &str), Vec<&Component>> = BTreeMap::new();
+        for component in &components {
+            let farm = (component.namespace(), component.farm());
+            farms.entry(farm).or_default().push(component);
+        }
+        let items = farms.iter().map(|(farm, it)| Listed {
+            name: farm.1.to_owned(),
+            cells: farm_row(*farm, it),
+            data: farm_json(*farm, it),
+        });
+        Ok(Listing {
+            kind: "FarmList",
+            resource: "farm",
+            columns: FARM_COLUMNS,
+            items: items.collect(),
+            empty: format!("No build farm {}.", place(&scope)),
+        })
+    };
+    listing::show(options.listing, scope.clock, out, read).await
 }
 
 fn place(scope: &FarmScope) -> String {
@@ -97,25 +120,22 @@ fn farm_json((namespace, farm): (&str, &str), components: &[&Component]) -> Valu
 
 pub(super) async fn pools(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let scope = FarmScope::of(&options.scope).await?;
-    let pools = scope.pools().await?;
-    if options.output == Output::Json {
-        let items: Vec<_> = pools.iter().map(pool_json).collect();
-        return print::json(out, "FarmPoolList", &json!({"items": items}));
-    }
-    if pools.is_empty() {
-        return print::text(out, &format!("No pool of workers {}.", place(&scope)));
-    }
-    let heads = [
-        "NAMESPACE",
-        "NAME",
-        "STATE",
-        "PODS",
-        "ACTIONS",
-        "DRAINED",
-        "QUEUE",
-    ];
-    let rows: Vec<_> = pools.iter().map(pool_row).collect();
-    print::text(out, &table(&heads, &rows))
+    let read = async || {
+        let pools = scope.pools().await?;
+        let items = pools.iter().map(|pool| Listed {
+            name: pool.name().to_owned(),
+            cells: pool_row(pool),
+            data: pool_json(pool),
+        });
+        Ok(Listing {
+            kind: "FarmPoolList",
+            resource: "buildbarnworker.buildbarn.io",
+            columns: POOL_COLUMNS,
+            items: items.collect(),
+            empty: format!("No pool of workers {}.", place(&scope)),
+        })
+    };
+    listing::show(options.listing, scope.clock, out, read).await
 }
 
 fn pool_row(pool: &Component) -> Vec<String> {

@@ -15,7 +15,6 @@ use super::{
     scope::{FarmScope, no_such},
 };
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
     inspect::print,
 };
@@ -35,9 +34,9 @@ pub(super) async fn run(options: &PlanOptions, out: &mut dyn Write) -> Result<()
     let Some((facts, decision)) = found else {
         return Err(no_such("farm", &options.farm, &namespace));
     };
-    match options.output {
-        Output::Json => print::json(out, "FarmPlan", &as_json(&facts, &decision)),
-        Output::Text => print::text(out, &as_text(&facts, &decision)),
+    match options.output.data() {
+        Some(format) => print::data(out, format, "FarmPlan", &as_json(&facts, &decision)),
+        None => print::text(out, &as_text(&facts, &decision)),
     }
 }
 

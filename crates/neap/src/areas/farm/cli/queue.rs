@@ -16,7 +16,6 @@ use super::{
     scope::{FarmScope, no_such, of_kind},
 };
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
     inspect::{print, table::table},
 };
@@ -38,9 +37,9 @@ pub(super) async fn queues(options: &QueueOptions, out: &mut dyn Write) -> Resul
         let name = format!("{}/{}", scheduler.namespace(), scheduler.name());
         found.extend(queues.into_iter().map(|queue| (name.clone(), queue)));
     }
-    if options.output == Output::Json {
+    if let Some(format) = options.output.data() {
         let items: Vec<_> = found.iter().map(queue_json).collect();
-        return print::json(out, "FarmQueueList", &json!({"items": items}));
+        return print::data(out, format, "FarmQueueList", &json!({"items": items}));
     }
     if found.is_empty() {
         return print::text(out, "No scheduler has a queue: no worker has registered.");
@@ -108,12 +107,12 @@ pub(super) async fn workers(options: &WorkersOptions, out: &mut dyn Write) -> Re
     let queue = QueueName::of(spec);
     let workers = client.workers(&address, &queue).await;
     let workers = workers.map_err(|error| failed(&error))?;
-    if options.queue.output == Output::Json {
+    if let Some(format) = options.queue.output.data() {
         let items: Vec<_> = workers
             .iter()
             .map(|it| json!({"id": it.id, "executing": it.executing, "drained": it.drained}))
             .collect();
-        return print::json(out, "FarmWorkerList", &json!({"items": items}));
+        return print::data(out, format, "FarmWorkerList", &json!({"items": items}));
     }
     let heads = ["WORKER", "RUNS", "DRAINED"];
     let rows: Vec<_> = workers

@@ -10,9 +10,11 @@ use super::{
     CreateOptions, CredentialsOptions, DeleteOptions, ListOptions, NameOptions, client::Provider,
 };
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
-    inspect::{print, table::table},
+    inspect::{
+        listing::{self, Column, Listed, Listing},
+        print,
+    },
     symbols::Symbols,
 };
 
@@ -118,8 +120,31 @@ async fn follow(
     provider.wait(operation, timeout, progress).await.map(drop)
 }
 
+const COLUMNS: &[Column] = &[
+    Column::new("NAME"),
+    Column::new("STATE"),
+    Column::new("VERSION"),
+    Column::new("LOCATION"),
+    Column::new("API"),
+    Column::new("ID").wide(),
+];
+
 pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let provider = Provider::connect(&options.provider).await?;
+    let read = async || {
+        let clusters = all(&provider).await?;
+        Ok(Listing {
+            kind: "ClusterList",
+            resource: "cluster",
+            columns: COLUMNS,
+            items: clusters.into_iter().map(listed).collect(),
+            empty: "There is no cluster. Create one: neap fleet create NAME".to_owned(),
+        })
+    };
+    listing::show(options.listing, provider.clock, out, read).await
+}
+
+async fn all(provider: &Provider) -> Result<Vec<Value>, Failure> {
     let mut clusters = Vec::new();
     let path = format!(
         "/subscriptions/{}/providers/Microsoft.RedHatOpenShift/openShiftClusters?api-version={}",
@@ -132,31 +157,25 @@ pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(
         clusters.extend(page["value"].as_array().cloned().unwrap_or_default());
         next = page["nextLink"].as_str().map(str::to_owned);
     }
-    if options.output == Output::Json {
-        return print::json(out, "ClusterList", &json!({"items": clusters}));
-    }
-    if clusters.is_empty() {
-        return print::text(
-            out,
-            "There is no cluster. Create one: neap fleet create NAME",
-        );
-    }
+    Ok(clusters)
+}
+
+fn listed(cluster: Value) -> Listed {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let rows: Vec<_> = clusters
-        .iter()
-        .map(|cluster| {
-            let properties = &cluster["properties"];
-            vec![
-                text(&cluster["name"]),
-                text(&properties["provisioningState"]),
-                text(&properties["clusterProfile"]["version"]),
-                text(&cluster["location"]),
-                text(&properties["apiserverProfile"]["url"]),
-            ]
-        })
-        .collect();
-    let heads = ["NAME", "STATE", "VERSION", "LOCATION", "API"];
-    print::text(out, &table(&heads, &rows))
+    let properties = &cluster["properties"];
+    let cells = vec![
+        text(&cluster["name"]),
+        text(&properties["provisioningState"]),
+        text(&properties["clusterProfile"]["version"]),
+        text(&cluster["location"]),
+        text(&properties["apiserverProfile"]["url"]),
+        text(&cluster["id"]),
+    ];
+    Listed {
+        name: text(&cluster["name"]),
+        cells,
+        data: cluster,
+    }
 }
 
 pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(), Failure> {

@@ -12,36 +12,45 @@ use serde_json::{Value, json};
 
 use super::{ApplyOptions, ListOptions, ValidateOptions, client::Provider, clusters::read};
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
-    inspect::{print, table::table},
+    inspect::{
+        listing::{self, Column, Listed, Listing},
+        print,
+    },
     symbols::Symbols,
 };
 
+const COLUMNS: &[Column] = &[
+    Column::new("VERSION"),
+    Column::new("ENABLED"),
+    Column::new("DEFAULT"),
+];
+
 pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let provider = Provider::connect(&options.provider).await?;
-    let versions = provider
-        .call(Method::GET, "/admin/versions", None)
-        .await?
-        .body;
-    if options.output == Output::Json {
-        return print::json(out, "VersionList", &json!({"items": versions["value"]}));
-    }
-    let rows: Vec<_> = versions["value"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|version| {
-            let properties = &version["properties"];
-            let yes = |name: &str| if properties[name] == true { "yes" } else { "-" }.to_owned();
-            let version = properties["version"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            vec![version, yes("enabled"), yes("default")]
+    let read = async || {
+        let answer = provider.call(Method::GET, "/admin/versions", None).await?;
+        let versions = answer.body["value"].as_array().cloned().unwrap_or_default();
+        Ok(Listing {
+            kind: "VersionList",
+            resource: "version",
+            columns: COLUMNS,
+            items: versions.into_iter().map(listed).collect(),
+            empty: "No version can be installed.".to_owned(),
         })
-        .collect();
-    print::text(out, &table(&["VERSION", "ENABLED", "DEFAULT"], &rows))
+    };
+    listing::show(options.listing, provider.clock, out, read).await
+}
+
+fn listed(version: Value) -> Listed {
+    let properties = &version["properties"];
+    let yes = |name: &str| if properties[name] == true { "yes" } else { "-" }.to_owned();
+    let name = properties["version"].as_str().unwrap_or_default();
+    Listed {
+        name: name.to_owned(),
+        cells: vec![name.to_owned(), yes("enabled"), yes("default")],
+        data: version,
+    }
 }
 
 pub(super) async fn apply(

@@ -3,7 +3,7 @@
 
 use std::{io::Write, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use neap_idle::{
     account::{State, account},
     api::{
@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 
 use super::{KeepOptions, SleepOptions, WakeOptions, Which, cluster_scope::ClusterScope};
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
     inspect::print,
     symbols::Symbols,
@@ -78,7 +77,7 @@ pub(super) async fn sleep(
         text: text.to_owned(),
     };
     print_result(&options.which, &services, &result, symbols, out)?;
-    if options.which.output == Output::Json {
+    if options.which.output.data().is_some() {
         return Ok(());
     }
     let now = scope.clock.now();
@@ -134,10 +133,12 @@ fn keep_until(options: &KeepOptions, now: Timestamp) -> Result<Option<Timestamp>
             "use a shorter time; to keep a service awake for good, delete its ElastiService",
         )
     })?;
-    Ok(Some(until))
+    // A person reads it.
+    Ok(Some(until.round(Unit::Second).unwrap_or(until)))
 }
 
 fn in_the_past(now: Timestamp) -> Failure {
+    let now = now.round(Unit::Second).unwrap_or(now);
     let why = format!("that time is in the past: it is {now}");
     Failure::new("NT-IDLE-0012", Exit::Usage, "invalid time", &why)
         .remedy("use a time in the future; --off lets it sleep again")
@@ -249,11 +250,12 @@ fn print_result(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let keys: Vec<_> = services.iter().map(Key::of).collect();
-    if which.output == Output::Json {
+    if let Some(format) = which.output.data() {
         let name = |key: &Key| json!({"namespace": key.namespace(), "name": key.name()});
         let items: Vec<_> = keys.iter().map(name).collect();
-        return print::json(
+        return print::data(
             out,
+            format,
             "IdleDone",
             &json!({"done": result.done, "items": items}),
         );

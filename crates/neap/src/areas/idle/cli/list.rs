@@ -3,50 +3,54 @@
 use std::io::Write;
 
 use jiff::Timestamp;
-use neap_idle::account::{Account, span};
-use serde_json::json;
+use neap_idle::account::Account;
+use neap_kit::clock::short_duration;
 
 use super::{ListOptions, cluster_scope::ClusterScope};
 use crate::{
-    cli::Output,
     exit::Failure,
-    inspect::{print, table::table},
+    inspect::listing::{self, Column, Listed, Listing},
 };
+
+const COLUMNS: &[Column] = &[
+    Column::new("NAMESPACE"),
+    Column::new("NAME"),
+    Column::new("SERVICE"),
+    Column::new("STATE"),
+    Column::age("FOR"),
+    Column::age("LAST WAKE"),
+    Column::age("SAVED"),
+    Column::new("TARGET").wide(),
+    Column::new("PATH").wide(),
+    Column::age("WHY"),
+];
 
 pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let scope = ClusterScope::of(&options.scope).await?;
-    let accounts = scope.accounts().await?;
-    if options.output == Output::Json {
-        return print::json(out, "IdleList", &json!({"items": accounts}));
-    }
-    if accounts.is_empty() {
+    let read = async || {
+        let accounts = scope.accounts().await?;
+        let now = scope.clock.now();
         let whole = scope.namespace.as_deref();
         let whole = whole.map_or("anywhere".to_owned(), |name| format!("in namespace {name}"));
-        return print::text(out, &format!("No service may sleep {whole}."));
-    }
-    let now = scope.clock.now();
-    let heads = [
-        "NAMESPACE",
-        "NAME",
-        "SERVICE",
-        "STATE",
-        "FOR",
-        "LAST WAKE",
-        "SAVED",
-        "WHY",
-    ];
-    let rows: Vec<_> = accounts.iter().map(|one| row(one, now)).collect();
-    print::text(out, &table(&heads, &rows))
+        Ok(Listing {
+            kind: "IdleList",
+            resource: "elastiservice.elasti.truefoundry.com",
+            columns: COLUMNS,
+            items: accounts.iter().map(|one| listed(one, now)).collect(),
+            empty: format!("No service may sleep {whole}."),
+        })
+    };
+    listing::show(options.listing, scope.clock, out, read).await
 }
 
-fn row(account: &Account, now: Timestamp) -> Vec<String> {
+fn listed(account: &Account, now: Timestamp) -> Listed {
     let none = || "-".to_owned();
-    let ago = |moment: Timestamp| span(now.duration_since(moment).as_secs().max(0));
+    let ago = |moment: Timestamp| short_duration(now.duration_since(moment).as_secs());
     let wake = account.last_wake.map(|wake| {
         let cause = account.last_cause.as_deref().unwrap_or_default();
         format!("{} ago: {cause}", ago(wake))
     });
-    vec![
+    let cells = vec![
         account.namespace.clone(),
         account.name.clone(),
         account.service.clone(),
@@ -54,8 +58,15 @@ fn row(account: &Account, now: Timestamp) -> Vec<String> {
         account.asleep_since.map_or_else(none, ago),
         wake.unwrap_or_else(none),
         saved(account.saved_replica_seconds),
+        account.target.clone(),
+        if account.proxied { "resolver" } else { "pods" }.to_owned(),
         account.why.first().cloned().unwrap_or_default(),
-    ]
+    ];
+    Listed {
+        name: account.name.clone(),
+        cells,
+        data: serde_json::to_value(account).unwrap_or_default(),
+    }
 }
 
 /// Replica-time that did not run, for people.

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use super::{PlanOptions, cluster_scope::ClusterScope};
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
     inspect::{
         print,
@@ -45,16 +44,12 @@ pub(super) async fn run(
     if items.is_empty() {
         return Err(missing(&key));
     }
-    match options.output {
-        Output::Json => {
-            let items: Vec<_> = items.iter().map(PlannedItem::json).collect();
-            print::json(out, "IdlePlan", &json!({ "items": items }))
-        }
-        Output::Text => {
-            let texts: Vec<_> = items.iter().map(|item| item.text(symbols)).collect();
-            print::text(out, &texts.join("\n"))
-        }
+    if let Some(format) = options.output.data() {
+        let items: Vec<_> = items.iter().map(PlannedItem::json).collect();
+        return print::data(out, format, "IdlePlan", &json!({ "items": items }));
     }
+    let texts: Vec<_> = items.iter().map(|item| item.text(symbols)).collect();
+    print::text(out, &texts.join("\n"))
 }
 
 /// The names of the installation, by the Service of its resolvers; the standard names if there is none.

@@ -5,14 +5,13 @@ use std::{fmt::Write as _, io::Write};
 use neap_idle::account::{Account, State};
 use serde_json::json;
 
-use super::{ListOptions, cluster_scope::ClusterScope, list::saved};
+use super::{ReportOptions, cluster_scope::ClusterScope, list::saved};
 use crate::{
-    cli::Output,
     exit::Failure,
     inspect::{print, table::table},
 };
 
-pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
+pub(super) async fn run(options: &ReportOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let scope = ClusterScope::of(&options.scope).await?;
     let accounts = scope.accounts().await?;
     let asleep = accounts
@@ -24,7 +23,7 @@ pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<()
         .iter()
         .filter_map(|one| one.would_save_replica_seconds);
     let would: i64 = would.sum();
-    if options.output == Output::Json {
+    if let Some(format) = options.output.data() {
         let items: Vec<_> = accounts.iter().map(item).collect();
         let report = json!({
             "items": items,
@@ -33,7 +32,7 @@ pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<()
             "savedReplicaSeconds": all,
             "wouldSaveReplicaSeconds": would,
         });
-        return print::json(out, "IdleReport", &report);
+        return print::data(out, format, "IdleReport", &report);
     }
     let heads = ["NAMESPACE", "NAME", "STATE", "SAVED", "WOULD SAVE"];
     let rows: Vec<_> = accounts.iter().map(row).collect();

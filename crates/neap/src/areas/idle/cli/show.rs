@@ -4,12 +4,13 @@ use std::{fmt::Write as _, io::Write};
 
 use jiff::Timestamp;
 use neap_idle::{
-    account::{Account, State, account, span},
+    account::{Account, State, account},
     api::Breakdown,
 };
+use neap_kit::clock::short_duration;
 
 use super::{ShowOptions, cluster_scope::ClusterScope, list::saved};
-use crate::{cli::Output, exit::Failure, inspect::print, symbols::Symbols};
+use crate::{exit::Failure, inspect::print, symbols::Symbols};
 
 pub(super) async fn run(
     options: &ShowOptions,
@@ -20,9 +21,9 @@ pub(super) async fn run(
     let service = scope.service(&options.name).await?;
     let now = scope.clock.now();
     let account = account(&service, now);
-    match options.output {
-        Output::Text => print::text(out, &text(&account, now, symbols)),
-        Output::Json => print::json(out, "IdleService", &account),
+    match options.output.data() {
+        None => print::text(out, &text(&account, now, symbols)),
+        Some(format) => print::data(out, format, "IdleService", &account),
     }
 }
 
@@ -58,7 +59,7 @@ fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
         line("Kept", &format!("awake until {until}"));
     }
     if let Some(wake) = account.last_wake {
-        let ago = span(now.duration_since(wake).as_secs().max(0));
+        let ago = short_duration(now.duration_since(wake).as_secs());
         let cause = account.last_cause.as_deref().unwrap_or_default();
         line("Last wake", &format!("{ago} ago: {cause}"));
     }

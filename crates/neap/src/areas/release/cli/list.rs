@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use jiff::Timestamp;
+use neap_kit::clock::short_duration;
 use neap_release::{
     api::{JobState, ReleasePayload, annotations, conditions},
     payload::Phase,
@@ -10,72 +11,80 @@ use neap_release::{
 };
 use serde_json::json;
 
-use super::{ListOptions, releases::Releases};
-use crate::{
-    cli::Output,
-    exit::Failure,
-    inspect::{print, table::table},
+use super::{
+    ListOptions,
+    releases::{Releases, Stream},
 };
+use crate::{
+    exit::Failure,
+    inspect::listing::{self, Column, Listed, Listing},
+};
+
+const STREAM_COLUMNS: &[Column] = &[
+    Column::new("NAMESPACE"),
+    Column::new("STREAM"),
+    Column::new("SOURCE"),
+    Column::new("STATE"),
+    Column::new("NEWEST ACCEPTED"),
+    Column::new("WHY"),
+];
+
+const RELEASE_COLUMNS: &[Column] = &[
+    Column::new("NAMESPACE"),
+    Column::new("RELEASE"),
+    Column::new("PHASE"),
+    Column::new("JOBS"),
+    Column::age("AGE"),
+    Column::new("STREAM").wide(),
+    Column::new("WHY"),
+];
 
 pub(super) async fn streams(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let releases = Releases::of(&options.scope).await?;
-    let mut streams = releases.streams().await?;
-    streams.retain(|stream| {
-        options
-            .stream
-            .as_ref()
-            .is_none_or(|name| *name == stream.name)
-    });
-    let rows = streams.iter().map(|stream| {
-        let meta = &stream.source.metadata;
-        let all = meta.annotations.as_ref();
-        let state = all.and_then(|all| all.get(annotations::STREAM_STATE));
-        let state: Option<StreamState> = state.and_then(|text| serde_json::from_str(text).ok());
-        let namespace = meta.namespace.clone().unwrap_or_default();
-        let source = meta.name.clone().unwrap_or_default();
-        (
-            namespace,
-            stream.name.clone(),
-            source,
-            state.unwrap_or_default(),
-        )
-    });
-    let rows: Vec<_> = rows.collect();
-    if options.output == Output::Json {
-        let items = rows.iter().map(|(namespace, name, source, state)| {
-            json!({"namespace": namespace, "name": name, "source": source, "state": state})
+    let read = async || {
+        let mut streams = releases.streams().await?;
+        streams.retain(|stream| {
+            options
+                .stream
+                .as_ref()
+                .is_none_or(|name| *name == stream.name)
         });
-        let items: Vec<_> = items.collect();
-        return print::json(out, "ReleaseStreamList", &json!({ "items": items }));
-    }
-    if rows.is_empty() {
-        return print::text(out, "There is no stream.");
-    }
-    let heads = [
-        "NAMESPACE",
-        "STREAM",
-        "SOURCE",
-        "STATE",
-        "NEWEST ACCEPTED",
-        "WHY",
-    ];
-    let rows: Vec<_> = rows
-        .into_iter()
-        .map(|(namespace, name, source, state)| {
-            let why = std::iter::once(state.message).chain(state.problems);
-            let why: Vec<_> = why.filter(|text| !text.is_empty()).collect();
-            let accepted = state.newest_accepted.unwrap_or_else(|| "-".to_owned());
-            vec![
-                namespace,
-                name,
-                source,
-                or_dash(state.reason),
-                accepted,
-                why.join("; "),
-            ]
+        Ok(Listing {
+            kind: "ReleaseStreamList",
+            resource: "stream",
+            columns: STREAM_COLUMNS,
+            items: streams.iter().map(listed_stream).collect(),
+            empty: "There is no stream.".to_owned(),
         })
-        .collect();
-    print::text(out, &table(&heads, &rows))
+    };
+    listing::show(options.listing, releases.clock, out, read).await
+}
+
+fn listed_stream(stream: &Stream) -> Listed {
+    let meta = &stream.source.metadata;
+    let all = meta.annotations.as_ref();
+    let state = all.and_then(|all| all.get(annotations::STREAM_STATE));
+    let state: Option<StreamState> = state.and_then(|text| serde_json::from_str(text).ok());
+    let state = state.unwrap_or_default();
+    let namespace = meta.namespace.clone().unwrap_or_default();
+    let source = meta.name.clone().unwrap_or_default();
+    let name = &stream.name;
+    let data = json!({"namespace": namespace, "name": name, "source": source, "state": state});
+    let why = std::iter::once(state.message).chain(state.problems);
+    let why: Vec<_> = why.filter(|text| !text.is_empty()).collect();
+    let accepted = state.newest_accepted.unwrap_or_else(|| "-".to_owned());
+    Listed {
+        name: name.clone(),
+        cells: vec![
+            namespace,
+            name.clone(),
+            source,
+            or_dash(state.reason),
+            accepted,
+            why.join("; "),
+        ],
+        data,
+    }
 }
 
 fn or_dash(text: String) -> String {
@@ -88,34 +97,44 @@ fn or_dash(text: String) -> String {
 
 pub(super) async fn releases(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let releases = Releases::of(&options.scope).await?;
-    let mut payloads = releases.payloads().await?;
-    payloads.retain(|payload| {
-        let stream = &payload.spec.payload_coordinates.stream_name;
-        options.stream.as_ref().is_none_or(|name| name == stream)
-    });
-    if options.output == Output::Json {
-        return print::json(out, "ReleasePayloadList", &json!({ "items": payloads }));
-    }
-    if payloads.is_empty() {
-        return print::text(out, "There is no release.");
-    }
-    let now = releases.clock.now();
-    let heads = ["NAMESPACE", "RELEASE", "PHASE", "JOBS", "AGE", "WHY"];
-    let rows: Vec<_> = payloads.iter().map(|payload| row(payload, now)).collect();
-    print::text(out, &table(&heads, &rows))
+    let read = async || {
+        let mut payloads = releases.payloads().await?;
+        payloads.retain(|payload| {
+            let stream = &payload.spec.payload_coordinates.stream_name;
+            options.stream.as_ref().is_none_or(|name| name == stream)
+        });
+        let now = releases.clock.now();
+        Ok(Listing {
+            kind: "ReleasePayloadList",
+            resource: "releasepayload.release.openshift.io",
+            columns: RELEASE_COLUMNS,
+            items: payloads
+                .iter()
+                .map(|payload| listed(payload, now))
+                .collect(),
+            empty: "There is no release.".to_owned(),
+        })
+    };
+    listing::show(options.listing, releases.clock, out, read).await
 }
 
-fn row(payload: &ReleasePayload, now: Timestamp) -> Vec<String> {
+fn listed(payload: &ReleasePayload, now: Timestamp) -> Listed {
     let meta = &payload.metadata;
     let created = meta.creation_timestamp.as_ref().map(|time| time.0);
-    vec![
-        meta.namespace.clone().unwrap_or_default(),
-        meta.name.clone().unwrap_or_default(),
-        Phase::of_payload(payload).to_string(),
-        jobs(payload),
-        created.map_or_else(|| "-".to_owned(), |created| age(created, now)),
-        why(payload),
-    ]
+    let name = meta.name.clone().unwrap_or_default();
+    Listed {
+        name: name.clone(),
+        cells: vec![
+            meta.namespace.clone().unwrap_or_default(),
+            name,
+            Phase::of_payload(payload).to_string(),
+            jobs(payload),
+            created.map_or_else(|| "-".to_owned(), |created| age(created, now)),
+            payload.spec.payload_coordinates.stream_name.clone(),
+            why(payload),
+        ],
+        data: serde_json::to_value(payload).unwrap_or_default(),
+    }
 }
 
 /// How many blocking jobs passed, of how many.
@@ -143,11 +162,5 @@ pub(super) fn why(payload: &ReleasePayload) -> String {
 }
 
 pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7_200 => format!("{}m", seconds / 60),
-        7_200..172_800 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
+    short_duration(now.duration_since(since).as_secs())
 }

@@ -12,7 +12,6 @@ use serde_json::json;
 
 use super::{NameOptions, list::why, releases::Releases};
 use crate::{
-    cli::Output,
     exit::{Exit, Failure},
     inspect::{print, table::table},
     symbols::Symbols,
@@ -23,9 +22,10 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
         .await?
         .payload(&options.name)
         .await?;
-    if options.output == Output::Json {
-        return print::json(
+    if let Some(format) = options.output.data() {
+        return print::data(
             out,
+            format,
             "Release",
             &json!({"item": payload, "timeline": timeline(&payload)}),
         );
@@ -112,12 +112,12 @@ pub(super) async fn jobs(options: &NameOptions, out: &mut dyn Write) -> Result<(
         .payload(&options.name)
         .await?;
     let status = payload.status.unwrap_or_default();
-    if options.output == Output::Json {
+    if let Some(format) = options.output.data() {
         let lists = json!({
             "blocking": status.blocking_job_results, "informing": status.informing_job_results,
             "upgrade": status.upgrade_job_results,
         });
-        return print::json(out, "ReleaseJobs", &lists);
+        return print::data(out, format, "ReleaseJobs", &lists);
     }
     let mut rows = Vec::new();
     for (list, jobs) in lists(&status) {
@@ -161,12 +161,12 @@ pub(super) async fn replay(
         .payload(&options.name)
         .await?;
     let found = replay::replay(&payload);
-    if options.output == Output::Json {
+    if let Some(format) = options.output.data() {
         let report = json!({
             "name": options.name, "recorded": found.recorded.as_str(), "computed": found.computed.as_str(),
             "explanation": found.explanation, "differences": found.differences,
         });
-        print::json(out, "ReleaseReplay", &report)?;
+        print::data(out, format, "ReleaseReplay", &report)?;
     } else if found.holds() {
         let text = format!(
             "{} {} is {}, and the recorded facts mean the same: {}",
