@@ -64,24 +64,49 @@ pub(crate) fn run(image: &Image) -> Result<bool> {
 
 /// Builds `neap` without shared libraries.
 pub(crate) fn static_program(profile: &str) -> Result<PathBuf> {
-    let root = process::root().display().to_string();
-    let home =
-        std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|it| it + "/.cargo"));
-    // Paths of the machine would otherwise be part of the program, and differ between machines.
-    let mut flags = format!("-C target-feature=+crt-static --remap-path-prefix={root}=/neap");
-    if let Ok(home) = home {
-        flags.extend([" --remap-path-prefix=", &*home, "=/cargo"]);
-    }
+    let Flags { rust, c } = flags();
     let build = ["build", "--locked", "--package", "neap", "--bin", "neap"];
     let mut command = process::cargo();
     command
         .args(build)
         .args(["--profile", profile, "--target", TARGET])
-        .env("RUSTFLAGS", flags);
+        // Incremental builds divide crates by what was built before.
+        .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_ENCODED_RUSTFLAGS", rust)
+        .env("CC_SHELL_ESCAPED_FLAGS", "1")
+        .env("CFLAGS", c);
     process::run(&mut command)?;
     let folder = if profile == "dev" { "debug" } else { profile };
     let built = process::root().join("target").join(TARGET).join(folder);
     Ok(built.join("neap"))
+}
+
+/// Flags of the compilers.
+struct Flags {
+    rust: String,
+    c: String,
+}
+
+/// Flags that link statically and keep the paths of the machine out of the program: they differ between
+/// machines, and the program would differ with them.
+fn flags() -> Flags {
+    let home =
+        std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|it| it + "/.cargo"));
+    let root = process::root().display().to_string();
+    let paths = std::iter::once((root, "/neap")).chain(home.ok().map(|it| (it, "/cargo")));
+    let mut rust = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    let mut c = Vec::new();
+    for (path, name) in paths {
+        rust.push(format!("--remap-path-prefix={path}={name}"));
+        // Quoted as for a shell: the path may have a space.
+        let path = path.replace('\'', r"'\''");
+        c.push(format!("'-ffile-prefix-map={path}={name}'"));
+    }
+    Flags {
+        // The separator of cargo, since a path may have a space.
+        rust: rust.join("\x1f"),
+        c: c.join(" "),
+    }
 }
 
 fn entries(program: Vec<u8>, bill: Vec<u8>) -> Result<Vec<Entry>> {
