@@ -64,9 +64,9 @@ pub struct WorkerFacts {
 pub struct QueueFacts {
     /// Whether the scheduler does not know the queue: no worker has registered since it started.
     pub unknown: bool,
-    /// The patterns of its drains.
+    /// The patterns of its drains: those that it had before and after the workers were read.
     pub drains: Vec<BTreeMap<String, String>>,
-    /// Its workers, read after the drains.
+    /// Its workers.
     pub workers: Vec<WorkerFacts>,
     /// The number of actions that wait or run.
     pub operations: u32,
@@ -89,7 +89,7 @@ pub struct QueueState {
 
 /// What the operator asks of a scheduler, which is named by its address.
 pub trait BuildQueue: Send + Sync + std::fmt::Debug {
-    /// The drains of a queue, and then its workers.
+    /// The drains of a queue and its workers.
     fn queue<'a>(
         &'a self,
         scheduler: &'a str,

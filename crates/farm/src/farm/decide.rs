@@ -382,7 +382,7 @@ fn decide_drains(
     }
 }
 
-/// A cordon that the scheduler has needs no attention until something changes.
+/// A cordon that the scheduler has, and whose actions have ended, needs no attention until something changes.
 fn poll_again(drained: &DrainDecision, all: Option<DrainReason>) -> bool {
     let resting = all == Some(DrainReason::Cordon)
         && drained.add.is_empty()
@@ -390,7 +390,7 @@ fn poll_again(drained: &DrainDecision, all: Option<DrainReason>) -> bool {
         && drained
             .drains
             .iter()
-            .all(|drain| drain.applied_at.is_some());
+            .all(|drain| drain.applied_at.is_some() && drain.running == Some(0));
     !drained.drains.is_empty() && !resting
 }
 

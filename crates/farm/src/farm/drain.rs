@@ -2,10 +2,17 @@
 //!
 //! A worker is drained at the scheduler, and its pod may end when it has no running action or when the
 //! bound has passed. What the scheduler says is believed only in answers that show the drain itself: an
-//! answer from before the drain says nothing about the actions that a worker got since.
+//! answer from before the drain says nothing about the actions that a worker got since. A scheduler keeps
+//! its drains in memory, so what an earlier answer said counts for nothing: a pod is released by the answer
+//! of this very decision, and without an answer none is.
 //!
 //! A Deployment chooses itself which pods it deletes. [`deletable`] computes the same choice, and the
-//! replicas are lowered only by pods that are drained.
+//! replicas are lowered only by pods that are drained. Pods that are about to be deleted stay marked,
+//! because the Deployment would choose others instead.
+//!
+//! Between the lowering and the deletion a scheduler can still restart and give a released worker an
+//! action. From the deletion on the pod itself sees to it that nothing is lost: its worker takes no further
+//! action and finishes those that it has, and its runner waits for that (`objects::workloads`).
 
 #[cfg(test)]
 mod tests;
@@ -159,15 +166,20 @@ pub fn decide(facts: &DrainFacts<'_>) -> DrainDecision {
         })
         .cloned()
         .collect();
+    decision.replicas = replicas(facts, &shrinking);
+    let count = i32::try_from(alive.len()).unwrap_or(i32::MAX);
+    // The Deployment may be choosing at this moment.
+    let chooses = count.max(facts.existing) > decision.replicas.min(facts.live);
     for pod in &alive {
-        let marked = pod.deletion_cost < 0;
-        if shrinking.contains(&pod.name) && !marked {
+        let is_surplus = targets
+            .get(&pod.name)
+            .is_some_and(|it| *it >= DrainReason::ScaleDown);
+        if shrinking.contains(&pod.name) && !is_marked(pod) {
             decision.mark.push(pod.name.clone());
-        } else if !shrinking.contains(&pod.name) && marked {
+        } else if !is_surplus && is_marked(pod) && !chooses {
             decision.unmark.push(pod.name.clone());
         }
     }
-    decision.replicas = replicas(facts, &shrinking);
     decision
 }
 
@@ -190,6 +202,11 @@ fn targets(facts: &DrainFacts<'_>) -> BTreeMap<String, DrainReason> {
         *reason = (*reason).max(DrainReason::ScaleDown);
     }
     targets
+}
+
+/// Whether the Deployment deletes it before others.
+fn is_marked(pod: &PodFacts) -> bool {
+    pod.deletion_cost < 0
 }
 
 fn alive(pods: &[PodFacts]) -> impl Iterator<Item = &PodFacts> {
@@ -270,16 +287,26 @@ fn advance(
     } else if drain.deadline.is_none() || was_cordon {
         drain.deadline = facts.now.checked_add(facts.timeout).ok();
     }
+    drain.released = false;
     let Some(queue) = facts.queue else {
         // The first time the status is written before the scheduler is told, and a scheduler that does not
-        // answer is asked again.
+        // answer is asked again. It may have been restarted when it does.
+        drain.applied_at = None;
         decision.add.push(pattern);
         return expire(facts, name, drain, decision);
     };
-    if !queue.unknown && !queue.drains.contains(&pattern) {
+    if queue.unknown {
+        // No worker has registered since the scheduler started. What was counted before it did is void.
+        if drain.running.take().is_some() {
+            drain.applied_at = None;
+        }
+        let since = *drain.applied_at.get_or_insert(facts.now);
+        drain.released = is_absent(facts, name, since);
+        return expire(facts, name, drain, decision);
+    }
+    if !queue.drains.contains(&pattern) {
         // New, or the scheduler was restarted and has lost it.
         drain.applied_at = None;
-        drain.released = false;
         decision.add.push(pattern);
         return expire(facts, name, drain, decision);
     }
@@ -291,12 +318,17 @@ fn advance(
     let running = matching.iter().filter(|worker| worker.executing).count();
     drain.running = Some(u32::try_from(running).unwrap_or(u32::MAX));
     let confirmed = if matching.is_empty() {
-        facts.now.duration_since(applied_at) >= ABSENT_GRACE || never_started(facts, name)
+        is_absent(facts, name, applied_at)
     } else {
         matching.iter().all(|worker| worker.drained)
     };
-    drain.released |= confirmed && running == 0;
+    drain.released = confirmed && running == 0;
     expire(facts, name, drain, decision)
+}
+
+/// Whether a worker that the scheduler does not list has no action.
+fn is_absent(facts: &DrainFacts<'_>, name: &str, since: Timestamp) -> bool {
+    facts.now.duration_since(since) >= ABSENT_GRACE || never_started(facts, name)
 }
 
 /// A pod whose containers have never run has no action.
@@ -322,17 +354,22 @@ fn expire(
 
 /// A drain that is not needed any more stays in the status until the scheduler has forgotten it.
 fn forget(facts: &DrainFacts<'_>, drain: &DrainStatus, decision: &mut DrainDecision) {
-    let ending = |name: &str| {
+    // A pod that is being deleted still finishes what it has, and one that is marked may be deleted at any
+    // moment. Neither must get anything new.
+    let may_end = |name: &str| {
         let pod = facts.pods.iter().find(|pod| pod.name == name);
-        pod.is_some_and(|pod| pod.deleting)
+        pod.is_some_and(|pod| pod.deleting || !pod.finished && is_marked(pod))
     };
-    if pod_of(drain).is_some_and(ending) {
-        // It still finishes what it has, and must get nothing new.
+    let listed = |queue: &QueueFacts| queue.drains.contains(&drain.pattern);
+    if pod_of(drain).is_some_and(may_end) {
         decision.drains.push(drain.clone());
+        if facts.queue.is_some_and(|it| !it.unknown && !listed(it)) {
+            decision.add.push(drain.pattern.clone());
+        }
         return;
     }
     match facts.queue {
-        Some(queue) if queue.drains.contains(&drain.pattern) => {
+        Some(queue) if listed(queue) => {
             decision.remove.push(drain.pattern.clone());
             decision.drains.push(drain.clone());
         }

@@ -127,6 +127,20 @@ impl<D: Dial> GrpcBuildQueue<D> {
         }
     }
 
+    /// The patterns of the drains of a queue.
+    async fn list_drains(
+        &self,
+        address: &str,
+        queue: &SizeClassQueueName,
+    ) -> Result<Vec<BTreeMap<String, String>>, Error> {
+        let request = ListDrainsRequest {
+            size_class_queue_name: Some(queue.clone()),
+        };
+        let answer: ListDrainsResponse = self.call(address, "ListDrains", request).await?;
+        let drains = answer.drains.into_iter();
+        Ok(drains.map(|drain| drain.worker_id_pattern).collect())
+    }
+
     async fn list_workers(
         &self,
         address: &str,
@@ -184,12 +198,7 @@ impl<D: Dial> BuildQueue for GrpcBuildQueue<D> {
     ) -> BoxFuture<'a, Result<QueueFacts, Error>> {
         Box::pin(async move {
             let name = message_of(queue);
-            let request = ListDrainsRequest {
-                size_class_queue_name: Some(name.clone()),
-            };
-            let drains: Result<ListDrainsResponse, _> =
-                self.call(scheduler, "ListDrains", request).await;
-            let drains = match drains {
+            let drains = match self.list_drains(scheduler, &name).await {
                 Ok(drains) => drains,
                 // No worker has registered since the scheduler started, so there is nothing to drain.
                 Err(Error::Refused {
@@ -205,13 +214,15 @@ impl<D: Dial> BuildQueue for GrpcBuildQueue<D> {
             };
             let workers = self.list_workers(scheduler, &name).await?;
             let queues = self.queues(scheduler).await?;
+            // A scheduler that was restarted in between has no drains any more, and its list of workers is
+            // not about those that were read before.
+            let kept = self.list_drains(scheduler, &name).await?;
             let operations = queues.iter().map(|it| it.queued + it.executing);
             Ok(QueueFacts {
                 unknown: false,
                 drains: drains
-                    .drains
                     .into_iter()
-                    .map(|drain| drain.worker_id_pattern)
+                    .filter(|pattern| kept.contains(pattern))
                     .collect(),
                 workers,
                 operations: operations.sum(),

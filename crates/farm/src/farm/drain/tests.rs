@@ -1,3 +1,5 @@
+mod model;
+
 use super::*;
 use crate::queue::WorkerFacts;
 
@@ -269,4 +271,65 @@ fn pods_that_only_the_deployment_knows_of_are_not_stopped() {
     };
     assert_eq!(decide(&facts).replicas, 2);
     assert_eq!(pool.decide(2).replicas, 0, "the Deployment has one pod too");
+}
+
+#[test]
+fn without_an_answer_nothing_is_released_before_its_bound() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    pool.answer(&["a"], &[("a", false, true), ("b", true, false)]);
+    pool.drains = pool.decide(1).drains;
+    pool.pods[0].deletion_cost = -1000;
+    pool.queue = None;
+    let silent = pool.decide(2);
+    assert_eq!(silent.replicas, 2, "the scheduler may be restarting");
+    assert_eq!(silent.add, [pattern("a")]);
+    pool.drains = silent.drains;
+    // It was restarted, has the drain again, and gave the worker an action in between.
+    pool.answer(&["a"], &[("a", true, true), ("b", true, false)]);
+    let busy = pool.decide(3);
+    assert_eq!((busy.replicas, busy.drains[0].released), (2, false));
+}
+
+#[test]
+fn a_queue_that_is_unknown_again_voids_what_was_counted_before() {
+    let mut pool = Pool::of(&["a"]);
+    pool.wanted = 0;
+    pool.drains = pool.decide(0).drains;
+    pool.answer(&["a"], &[("a", true, true)]);
+    pool.drains = pool.decide(1).drains;
+    pool.queue = Some(QueueFacts {
+        unknown: true,
+        ..QueueFacts::default()
+    });
+    pool.drains = pool.decide(500).drains;
+    assert!(!pool.drains[0].released, "it may register again");
+    pool.drains = pool.decide(501).drains;
+    assert!(!pool.drains[0].released);
+}
+
+#[test]
+fn a_pod_that_the_deployment_is_about_to_delete_stays_marked() {
+    let mut pool = Pool::of(&["a", "b"]);
+    (pool.wanted, pool.live) = (1, 1);
+    pool.pods[0].deletion_cost = -1000;
+    // The scheduler was restarted after the replicas were lowered.
+    pool.answer(&[], &[("a", true, false), ("b", true, false)]);
+    assert!(pool.decide(0).unmark.is_empty(), "it would choose b");
+    (pool.wanted, pool.live) = (2, 2);
+    assert_eq!(pool.decide(0).unmark, ["a"]);
+}
+
+#[test]
+fn a_pod_that_ends_is_drained_again_after_a_restart_of_the_scheduler() {
+    let mut pool = Pool::of(&["a", "b"]);
+    pool.wanted = 1;
+    pool.drains = pool.decide(0).drains;
+    pool.live = 1;
+    pool.pods[0].deleting = true;
+    pool.answer(&[], &[("a", true, false)]);
+    let decision = pool.decide(1);
+    assert_eq!(decision.add, [pattern("a")]);
+    assert_eq!(decision.drains.len(), 1);
 }

@@ -26,6 +26,13 @@ const RUNNER_USER: i64 = 65_534;
 const UPLOAD_GRACE_SECONDS: i64 = 60;
 /// How long a shard may take to write its state and its blobs.
 const STORAGE_GRACE_SECONDS: i64 = 300;
+/// Ends when the worker of the pod has no action any more: each has a folder here until its outputs are
+/// uploaded. Without this the runner would end between the request for an action and its start. An action
+/// that the worker accepted just before has no folder yet, so the folder has to be empty for some seconds.
+const WAIT_FOR_ACTIONS: &str = "\
+    left=3; while [ $left -gt 0 ]; do \
+    if [ -n \"$(ls -A /worker/build 2>/dev/null)\" ]; then left=3; else left=$((left-1)); fi; \
+    sleep 1; done";
 /// After this time without progress a Deployment reports that it does not progress.
 pub(crate) const PROGRESS_DEADLINE_SECONDS: i64 = 600;
 
@@ -228,6 +235,9 @@ fn runner(spec: &BuildbarnWorkerSpec) -> Value {
             "allowPrivilegeEscalation": false,
             "capabilities": {"drop": ["ALL"]},
         },
+        // Both containers are stopped at the same time, and the worker needs the runner until its last action
+        // has ended. An image without a shell has only the runner's own graceful stop.
+        "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", WAIT_FOR_ACTIONS]}}},
         "volumeMounts": [
             {"name": "configs", "mountPath": "/config/", "readOnly": true},
             {"name": "worker", "mountPath": "/worker"},
