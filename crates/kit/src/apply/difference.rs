@@ -39,7 +39,7 @@ fn compare_lists(desired: &[Value], live: &[Value], path: &mut String, found: &m
         .into_iter()
         .find(|key| has(desired, key) && has(live, key));
     for (at, desired) in desired.iter().enumerate() {
-        let same = |live: &&Value| key.is_some_and(|key| live[key] == desired[key]);
+        let same = |live: &&Value| key.is_some_and(|key| is_same_item(key, desired, live));
         let other = match key {
             Some(_) => live.iter().find(same),
             None => live.get(at),
@@ -49,6 +49,12 @@ fn compare_lists(desired: &[Value], live: &[Value], path: &mut String, found: &m
             compare(desired, other, path, found);
         });
     }
+}
+
+/// A port number is used by several protocols at a time, such as that of DNS.
+fn is_same_item(key: &str, desired: &Value, live: &Value) -> bool {
+    let protocol = |item: &Value| item["protocol"].as_str().unwrap_or("TCP").to_owned();
+    live[key] == desired[key] && (key != "port" || protocol(live) == protocol(desired))
 }
 
 fn at_field(path: &mut String, name: &str, visit: impl FnOnce(&mut String)) {

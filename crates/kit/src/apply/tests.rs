@@ -47,6 +47,29 @@ fn only_desired_fields_are_compared() {
     }
 }
 
+#[test]
+fn ports_of_one_number_are_told_apart_by_their_protocol() {
+    let live = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]);
+    for (wanted, expected) in [
+        (live.clone(), vec![]),
+        (
+            json!([{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]),
+            vec![],
+        ),
+        // The server's default.
+        (
+            json!([{"port": 53}, {"port": 53, "protocol": "UDP"}]),
+            vec![],
+        ),
+        (
+            json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "SCTP"}]),
+            vec!["1.port", "1.protocol"],
+        ),
+    ] {
+        assert_eq!(differences(&wanted, &live), expected, "{wanted}");
+    }
+}
+
 /// A server, a writer that leads, and a client to read what was written.
 struct WriterBench {
     server: Server,
