@@ -36,7 +36,7 @@ use tower::ServiceExt;
 
 pub use self::{
     answer::Failure,
-    auth::{Authorizer, CertificateAuth, CertificateError},
+    auth::{Authorizer, CertificateAuth, CertificateError, SharedCertificates},
     paging::PagingKey,
 };
 use crate::{catalogue::Catalogue, enrichment::Enrichment, validation::Region};

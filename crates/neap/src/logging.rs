@@ -20,7 +20,7 @@ use crate::{
 /// traces and errors as their environment configures, until the returned value is dropped.
 pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> {
     let terminal = io::stderr().is_terminal();
-    let filter = filter(verbose, terminal);
+    let filter = filter(verbose, terminal, role(command).is_some());
     // Before `subscribe`: the Sentry hook reports a panic and then calls the hook installed here.
     std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "task panicked")));
     let exports = if let Some(role) = role(command) {
@@ -76,13 +76,23 @@ pub(crate) fn separate_from_stdout() -> bool {
     }
 }
 
-fn filter(verbose: u8, terminal: bool) -> String {
+fn filter(verbose: u8, terminal: bool, is_role: bool) -> String {
     let chosen = ["NEAP_LOG", "RUST_LOG"].into_iter().find_map(|name| {
         let filter = std::env::var(name).ok()?;
         EnvFilter::try_new(&filter).is_ok().then_some(filter)
     });
-    chosen.unwrap_or_else(|| default_filter(verbose, terminal).to_owned())
+    let without_requests = if verbose == 0 && !is_role {
+        NO_ACCESS_LOG
+    } else {
+        ""
+    };
+    let default = || default_filter(verbose, terminal).to_owned() + without_requests;
+    chosen.unwrap_or_else(default)
 }
+
+/// `neap up` serves programs on this machine: a line for each of their requests would hide the rest. A process
+/// of a cluster logs them.
+const NO_ACCESS_LOG: &str = ",neap_kit::http::access=warn";
 
 /// On a terminal the start-up transcript on stdout replaces the info messages. Failed requests are
 /// not logged by kube, because the caller reports them.

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use axum::extract::Request;
 use jiff::Timestamp;
 use neap_kit::{clock::Clock, http::Peer};
+use parking_lot::RwLock;
 use rustls::{
     RootCertStore,
     pki_types::{CertificateDer, UnixTime, pem::PemObject},
@@ -12,13 +13,29 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Who may call.
-#[derive(Debug)]
+/// Who may call. Cheap to clone.
+#[derive(Debug, Clone)]
 pub enum Authorizer {
     /// Everybody who reaches the socket: for development.
     Development,
     /// Who presents one of these certificates.
-    Certificates(CertificateAuth),
+    Certificates(SharedCertificates),
+}
+
+/// The certificates of callers, which may be replaced while requests are served. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SharedCertificates(Arc<RwLock<CertificateAuth>>);
+
+impl SharedCertificates {
+    /// These certificates.
+    pub fn new(auth: CertificateAuth) -> Self {
+        Self(Arc::new(RwLock::new(auth)))
+    }
+
+    /// Requests from now on are held to these.
+    pub fn replace(&self, auth: CertificateAuth) {
+        *self.0.write() = auth;
+    }
 }
 
 /// The certificates of callers.
@@ -128,7 +145,7 @@ impl Authorizer {
     pub(super) fn allows(&self, request: &Request, is_admin: bool, clock: Clock) -> bool {
         let auth = match self {
             Self::Development => return true,
-            Self::Certificates(auth) => auth,
+            Self::Certificates(shared) => shared.0.read(),
         };
         let Some(peer) = request.extensions().get::<Peer>() else {
             return false;

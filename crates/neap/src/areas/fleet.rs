@@ -2,6 +2,7 @@
 
 mod cli;
 mod factory;
+mod lazy_frontend;
 mod provider;
 mod up;
 

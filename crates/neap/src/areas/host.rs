@@ -22,6 +22,8 @@ use crate::{
 
 /// The addresses of a block that no pod gets and areas may have: those after the node's.
 const AREA_ADDRESSES: std::ops::RangeInclusive<u32> = 1..=64;
+/// The addresses after those, for what an area makes while `neap up` runs.
+const LATE_ADDRESSES: std::ops::RangeInclusive<u32> = 65..=253;
 
 /// What `neap up` has when areas are added to it.
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +134,13 @@ impl<'a> Host<'a> {
         Ok(IpAddr::V4(Ipv4Addr::from(node + self.addresses)))
     }
 
+    /// Addresses for what an area makes later, such as clusters. No pod has them; only one area may use them.
+    pub(crate) fn late_addresses(&self) -> Vec<IpAddr> {
+        let node = u32::from(self.environment.block.node());
+        let addresses = LATE_ADDRESSES.map(|number| IpAddr::V4(Ipv4Addr::from(node + number)));
+        addresses.collect()
+    }
+
     /// Adds what runs until the end. Names of components start with that of the area.
     pub(crate) fn add(&mut self, components: impl IntoIterator<Item = Component>) {
         self.parts.components.extend(components);
@@ -152,9 +161,14 @@ impl<'a> Host<'a> {
         let used = (self.area.definitions, first_use.clone());
         let start = || start().map_err(|failure| failure.to_string());
         let component = lazy::component(self.area.name, access, starter.clone(), used, start);
-        self.definitions.push(self.area.definitions);
+        self.install_definitions();
         self.add([component]);
         first_use
+    }
+
+    /// Installs the definitions of the area, whether or not something runs for them.
+    pub(crate) fn install_definitions(&mut self) {
+        self.definitions.push(self.area.definitions);
     }
 
     /// Adds a line to the start-up transcript: a title in one word, and a text such as a URL.

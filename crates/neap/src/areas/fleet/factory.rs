@@ -1,7 +1,10 @@
 //! Clusters of `neap up`: each is an API server of its own, with its own authority and address.
+//!
+//! A cluster keeps its address for ever, so that its kubeconfigs stay valid. Once all addresses are given away,
+//! clusters share one and have ports of their own.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs, io,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
@@ -31,10 +34,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::up::private;
 
+/// The port of the API of a cluster that has an address of its own.
+const API_PORT: u16 = 6443;
+/// The file in the folder of a cluster with the address of its API.
+const ADDRESS_FILE: &str = "address";
+
+/// The addresses that clusters may have.
+#[derive(Debug)]
+pub(super) struct ClusterAddresses {
+    /// One for each cluster.
+    pub(super) own: Vec<IpAddr>,
+    /// For the clusters for which none is left.
+    pub(super) shared: IpAddr,
+}
+
 /// Makes API servers in this process.
 pub(super) struct PocketFactory {
     folder: PathBuf,
-    address: IpAddr,
+    addresses: ClusterAddresses,
     environment: Environment,
     running: Mutex<HashMap<String, (StartedCluster, CancellationToken)>>,
 }
@@ -48,11 +65,15 @@ pub(super) struct Authority {
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 impl PocketFactory {
-    /// Clusters whose files are in `folder`, on ports of `address`.
-    pub(super) fn new(folder: PathBuf, address: IpAddr, environment: Environment) -> Self {
+    /// Clusters whose files are in `folder`.
+    pub(super) fn new(
+        folder: PathBuf,
+        addresses: ClusterAddresses,
+        environment: Environment,
+    ) -> Self {
         Self {
             folder,
-            address,
+            addresses,
             environment,
             running: Mutex::default(),
         }
@@ -62,13 +83,9 @@ impl PocketFactory {
         let folder = self.folder.join(id);
         private::create_folder(&folder)?;
         let authority = Authority::load_or_create(&folder)?;
-        let port_file = folder.join("port");
-        // The port stays, so that kubeconfigs stay valid.
-        let port = fs::read_to_string(&port_file).ok();
-        let port = port.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        let socket = TcpListener::bind(SocketAddr::new(self.address, port)).await?;
+        let socket = self.bind(id).await?;
         let address = socket.local_addr()?;
-        private::write(&port_file, &address.port().to_string())?;
+        private::write(&folder.join(ADDRESS_FILE), &address.to_string())?;
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(
             authority.certificate.as_bytes(),
@@ -91,7 +108,7 @@ impl PocketFactory {
             ..Credentials::default()
         };
         let service = pocket.service().authenticated_by(Arc::new(credentials));
-        let tls = authority.server(self.address, Some(roots))?;
+        let tls = authority.server(address.ip(), Some(roots))?;
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let serving = async move {
@@ -111,6 +128,36 @@ impl PocketFactory {
             client,
         };
         Ok((cluster, stop))
+    }
+}
+
+impl PocketFactory {
+    /// Listens on the address of the cluster: that of an earlier run, or the first that no cluster has.
+    async fn bind(&self, id: &str) -> io::Result<TcpListener> {
+        let given = self.given_addresses();
+        if let Some(address) = given.get(id) {
+            return TcpListener::bind(address).await;
+        }
+        let taken: HashSet<_> = given.values().map(SocketAddr::ip).collect();
+        let free = self.addresses.own.iter().filter(|it| !taken.contains(it));
+        for address in free {
+            // Another program may listen there.
+            if let Ok(socket) = TcpListener::bind((*address, API_PORT)).await {
+                return Ok(socket);
+            }
+        }
+        TcpListener::bind((self.addresses.shared, 0)).await
+    }
+
+    /// The addresses of all clusters that have a folder, by id.
+    fn given_addresses(&self) -> HashMap<String, SocketAddr> {
+        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let given = folders.filter_map(|entry| {
+            let text = fs::read_to_string(entry.path().join(ADDRESS_FILE)).ok()?;
+            let id = entry.file_name().into_string().ok()?;
+            Some((id, text.trim().parse().ok()?))
+        });
+        given.collect()
     }
 }
 

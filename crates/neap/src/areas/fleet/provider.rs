@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::Client;
 use neap_fleet::{
@@ -19,13 +20,7 @@ use neap_fleet::{
     install::{Hive, Installer, StepContext},
     validation::Region,
 };
-use neap_kit::{
-    clock::Clock,
-    http::{HttpLimits, TlsIdentity, server},
-    manager::Component,
-    telemetry::Telemetry,
-    why::chain,
-};
+use neap_kit::{clock::Clock, manager::Component, telemetry::Telemetry, why::chain};
 use neap_store::{KeyRing, Store, StoreOptions};
 use tokio::net::TcpListener;
 
@@ -43,10 +38,6 @@ pub(super) struct ProviderOptions {
     pub(super) folder: PathBuf,
     pub(super) location: String,
     pub(super) domain: String,
-    /// Whether it serves requests.
-    pub(super) frontend: bool,
-    /// Whether it works on clusters.
-    pub(super) backend: bool,
     /// Whether clusters are asked for what only they know.
     pub(super) enrich: bool,
     pub(super) authorizer: Authorizer,
@@ -116,23 +107,19 @@ impl Provider {
         })
     }
 
-    /// The components of the provider. `hive` leads to the cluster on which Hive runs.
-    pub(super) fn components(
-        self,
-        hive: Option<Client>,
-        socket: Option<(TcpListener, TlsIdentity)>,
-    ) -> Result<Vec<Component>, Failure> {
-        let mut components = vec![self.catalogue.component("fleet-catalogue", self.clock)];
-        if self.options.backend {
-            components.extend(self.backend(hive));
-        }
-        if let Some((socket, identity)) = socket.filter(|_| self.options.frontend) {
-            components.push(self.frontend(socket, identity)?);
-        }
-        Ok(components)
+    /// Reads the versions once, so that the first request finds them.
+    pub(super) async fn read_versions(&self) -> Result<(), Failure> {
+        let read = self.catalogue.read().await;
+        read.map_err(|error| store_failed(&error))
     }
 
-    fn backend(&self, hive: Option<Client>) -> [Component; 2] {
+    /// The component that keeps the versions up to date, which frontend and backend need.
+    pub(super) fn catalogue(&self) -> Component {
+        self.catalogue.component("fleet-catalogue", self.clock)
+    }
+
+    /// The components that work on clusters. `hive` leads to the cluster on which Hive runs.
+    pub(super) fn backend(&self, hive: Option<Client>) -> [Component; 2] {
         let clock = self.clock;
         let hive = hive.map(|client| Hive::new(ClusterApi::new(client, clock)));
         let context = StepContext {
@@ -154,7 +141,8 @@ impl Provider {
         ]
     }
 
-    fn frontend(self, socket: TcpListener, identity: TlsIdentity) -> Result<Component, Failure> {
+    /// The routes of the frontend.
+    pub(super) fn router(&self) -> Result<Router, Failure> {
         let paging = key(&self.options.folder.join("paging.key"))?;
         let paging = PagingKey::new(&paging).ok_or_else(|| {
             Failure::new(
@@ -170,31 +158,21 @@ impl Provider {
             Enrichment::Off
         };
         let frontend = Frontend::new(Parts {
-            store: self.store,
-            catalogue: self.catalogue,
+            store: self.store.clone(),
+            catalogue: self.catalogue.clone(),
             region: Region {
-                location: self.options.location,
-                domain: self.options.domain,
+                location: self.options.location.clone(),
+                domain: self.options.domain.clone(),
                 small_workers: false,
             },
-            authorizer: self.options.authorizer,
+            authorizer: self.options.authorizer.clone(),
             paging,
             enrichment,
             commit: crate::version::NEAP.to_owned(),
             clock: self.clock,
             readiness_delay: self.options.readiness_delay,
         });
-        let router = frontend.router(&self.telemetry);
-        let limits = HttpLimits::default();
-        let name = "fleet-frontend";
-        Ok(server(
-            name,
-            socket,
-            Some(identity),
-            router,
-            limits,
-            self.clock,
-        ))
+        Ok(frontend.router(&self.telemetry))
     }
 }
 

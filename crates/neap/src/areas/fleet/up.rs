@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use clap::Args;
 use futures::future::join_all;
 use k8s_openapi::{
@@ -22,14 +23,19 @@ use neap_fleet::{
     http::Authorizer,
 };
 use neap_kit::{
-    context::Context, http::TlsIdentity, manager::Component, telemetry::Telemetry, why::chain,
+    context::Context,
+    http::{HttpLimits, TlsIdentity, server},
+    manager::Component,
+    telemetry::Telemetry,
+    why::chain,
 };
 use neap_store::{Commit, Store};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, runtime::Handle};
+use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
 use super::{
-    factory::{Authority, PocketFactory},
+    factory::{Authority, ClusterAddresses, PocketFactory},
+    lazy_frontend::{self, Opened},
     provider::{Provider, ProviderOptions},
 };
 use crate::{
@@ -39,6 +45,10 @@ use crate::{
     exit::{Exit, Failure},
 };
 
+/// The database in the folder of the area. It is made when the provider is first used.
+const DATABASE: &str = "fleet.db";
+/// The delay after a part could not start.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The port of the provider.
 const PORT: u16 = 8443;
 /// Where the command finds the provider: a ConfigMap that every client may read.
@@ -68,23 +78,16 @@ pub(crate) struct FleetUpOptions {
     fleet_settle: Duration,
 }
 
-/// Adds provider, Hive and factory.
+/// Adds the address of the provider. Provider, Hive and factory start with the first request, or at once if an
+/// earlier run has used them: clusters go on running.
 pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), Failure> {
     if options.without_fleet {
         return Ok(());
     }
     let folder = host.folder()?;
     let address = host.address()?;
-    let context = host.context();
-    let (environment, panics) = environment::system(&Handle::current());
-    let clusters = folder.join("clusters");
-    let factory = Arc::new(PocketFactory::new(clusters, address, environment));
-    let hive_options = HiveOptions {
-        settle: options.fleet_settle,
-        ..HiveOptions::default()
-    };
-    let hive = hive::component(context, "fleet-hive", factory, hive_options);
-    let hive = hive.map_err(|error| failed(&error.to_string()))?;
+    let context = host.context().clone();
+    let clock = context.clock;
     let authority =
         Authority::load_or_create(&folder).map_err(|error| failed(&error.to_string()))?;
     let tls = authority
@@ -92,39 +95,52 @@ pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), 
         .map_err(|error| failed(&error.to_string()))?;
     let socket = bind(address)?;
     let url = format!("https://{address}:{PORT}");
-    let store = match options.fleet_store.clone() {
-        Some(store) => store,
-        None => own_store(&folder).map_err(|error| failed(&error.to_string()))?,
+    let was_used = options.fleet_store.is_some() || folder.join(DATABASE).exists();
+    let addresses = ClusterAddresses {
+        own: host.late_addresses(),
+        shared: address,
     };
     let start = Start {
         context: context.clone(),
-        store,
+        store: options.fleet_store.clone(),
         folder,
-        url: url.clone(),
-        authority: authority.certificate,
+        settle: options.fleet_settle,
     };
-    let provider = Component::new("fleet-provider", move |stop| async move {
-        // Held as long as the clusters run: a panic of one of them is logged where it happens.
-        let _panics = panics;
-        match start.components(socket, TlsIdentity::fixed(tls)).await {
-            Ok(components) => {
-                let running = components.into_iter().map(|it| it.run(stop.child_token()));
-                join_all(running).await;
-            }
-            Err(failure) => {
-                tracing::error!(why = %failure, "the provider of clusters did not start");
-            }
-        }
-    });
-    host.add([hive, provider]);
+    let (opening, opened) = watch::channel(Opened::NotYet);
+    let first_use = host.when_used(move || start.components(addresses, opening));
+    if was_used {
+        first_use.mark();
+    }
+    let routes = lazy_frontend::router(first_use, opened, clock);
+    let (identity, limits) = (TlsIdentity::fixed(tls), HttpLimits::default());
+    let name = "fleet-frontend";
+    let frontend = server(name, socket, Some(identity), routes, limits, clock);
+    host.add([
+        frontend,
+        publisher(context, url.clone(), authority.certificate),
+    ]);
     host.announce("fleet", format!("{url}  (neap fleet create NAME)"));
     Ok(())
+}
+
+/// Tells the command where the provider is.
+fn publisher(context: Context, url: String, authority: String) -> Component {
+    Component::new("fleet-address", move |stop| async move {
+        while let Err(failure) = publish(&context, &url, &authority).await {
+            tracing::warn!(why = %failure, "the address of the provider was not published");
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = context.clock.sleep(RETRY_DELAY) => {}
+            }
+        }
+        stop.cancelled().await;
+    })
 }
 
 /// The database in the folder of the area, which only its owner may read. SQLite creates its other files
 /// with the permissions of this one.
 fn own_store(folder: &Path) -> io::Result<String> {
-    let path = folder.join("fleet.db");
+    let path = folder.join(DATABASE);
     let mut options = File::options();
     options.create(true).append(true).mode(0o600).open(&path)?;
     Ok(format!("sqlite:{}", path.display()))
@@ -147,37 +163,80 @@ fn bind(address: IpAddr) -> Result<TcpListener, Failure> {
 /// What the provider starts with.
 struct Start {
     context: Context,
-    store: String,
+    store: Option<String>,
     folder: PathBuf,
-    url: String,
-    authority: String,
+    settle: Duration,
 }
 
 impl Start {
-    async fn components(
+    /// Hive with its clusters, and the provider.
+    fn components(
         self,
-        socket: TcpListener,
-        identity: TlsIdentity,
+        addresses: ClusterAddresses,
+        opening: watch::Sender<Opened>,
     ) -> Result<Vec<Component>, Failure> {
+        let (environment, panics) = environment::system(&Handle::current());
+        let clusters = self.folder.join("clusters");
+        let factory = Arc::new(PocketFactory::new(clusters, addresses, environment));
+        let options = HiveOptions {
+            settle: self.settle,
+            ..HiveOptions::default()
+        };
+        let hive = hive::component(&self.context, "fleet-hive", factory, options);
+        let hive = hive.map_err(|error| failed(&error.to_string()))?;
+        let provider = Component::new("fleet-provider", move |stop| async move {
+            // Held as long as the clusters run: a panic of one of them is logged where it happens.
+            let _panics = panics;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                parts = self.open_until_it_works(&opening) => {
+                    let running = parts.into_iter().map(|it| it.run(stop.child_token()));
+                    join_all(running).await;
+                }
+            }
+        });
+        Ok(vec![hive, provider])
+    }
+
+    async fn open_until_it_works(&self, opening: &watch::Sender<Opened>) -> Vec<Component> {
+        loop {
+            match self.open().await {
+                Ok((components, router)) => {
+                    opening.send_replace(Opened::Ready(router));
+                    return components;
+                }
+                Err(failure) => {
+                    tracing::error!(why = %failure, "the provider of clusters did not start");
+                    opening.send_replace(Opened::Failed(failure.to_string()));
+                }
+            }
+            self.context.clock.sleep(RETRY_DELAY).await;
+        }
+    }
+
+    async fn open(&self) -> Result<(Vec<Component>, Router), Failure> {
         self.install_definitions().await?;
         let telemetry: Telemetry = self.context.watches.process().telemetry().clone();
         let clock = self.context.clock;
+        let store = match self.store.clone() {
+            Some(store) => store,
+            None => own_store(&self.folder).map_err(|error| failed(&error.to_string()))?,
+        };
         let options = ProviderOptions {
-            store: self.store.clone(),
+            store,
             folder: self.folder.clone(),
             location: LOCATION.to_owned(),
             domain: DOMAIN.to_owned(),
-            frontend: true,
-            backend: true,
             enrich: true,
             authorizer: Authorizer::Development,
             readiness_delay: Duration::ZERO,
         };
         let provider = Provider::open(options, telemetry, clock).await?;
         prepare(&provider.store).await?;
-        self.publish().await?;
-        let client = self.context.client.clone();
-        provider.components(Some(client), Some((socket, identity)))
+        provider.read_versions().await?;
+        let mut components = vec![provider.catalogue()];
+        components.extend(provider.backend(Some(self.context.client.clone())));
+        Ok((components, provider.router()?))
     }
 
     async fn install_definitions(&self) -> Result<(), Failure> {
@@ -189,39 +248,38 @@ impl Start {
         }
         Ok(())
     }
-
-    /// Tells the command where the provider is.
-    async fn publish(&self) -> Result<(), Failure> {
-        let (namespace, name) = PUBLISHED;
-        let map: ConfigMap = serde_json::from_value(json!({
-            "metadata": {"namespace": namespace, "name": name},
-            "data": {
-                "url": self.url,
-                "ca.crt": self.authority,
-                "subscription": SUBSCRIPTION,
-                "location": LOCATION,
-            },
-        }))
-        .map_err(|error| failed(&error.to_string()))?;
-        let writer = self.context.writer("neap-fleet");
-        let key = neap_kit::key::Key::new(namespace, name);
-        let found: Option<ConfigMap> = writer
-            .find(&key)
-            .await
-            .map_err(|error| failed(&chain(&error)))?;
-        let done = match found {
-            None => writer.create(&map).await.map(drop),
-            Some(found) if found.data == map.data => Ok(()),
-            Some(mut found) => {
-                found.data = map.data;
-                writer.replace(&found).await.map(drop)
-            }
-        };
-        done.map_err(|error| failed(&chain(&error)))
-    }
 }
 
-/// A subscription and versions, as a fresh provider has them.
+async fn publish(context: &Context, url: &str, authority: &str) -> Result<(), Failure> {
+    let (namespace, name) = PUBLISHED;
+    let map: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"namespace": namespace, "name": name},
+        "data": {
+            "url": url,
+            "ca.crt": authority,
+            "subscription": SUBSCRIPTION,
+            "location": LOCATION,
+        },
+    }))
+    .map_err(|error| failed(&error.to_string()))?;
+    let writer = context.writer("neap-fleet");
+    let key = neap_kit::key::Key::new(namespace, name);
+    let found: Option<ConfigMap> = writer
+        .find(&key)
+        .await
+        .map_err(|error| failed(&chain(&error)))?;
+    let done = match found {
+        None => writer.create(&map).await.map(drop),
+        Some(found) if found.data == map.data => Ok(()),
+        Some(mut found) => {
+            found.data = map.data;
+            writer.replace(&found).await.map(drop)
+        }
+    };
+    done.map_err(|error| failed(&chain(&error)))
+}
+
+/// A subscription and versions, as a fresh provider has them. Nothing if the subscription exists.
 async fn prepare(store: &Store) -> Result<(), Failure> {
     let subscription = json!({
         "id": SUBSCRIPTION,
@@ -240,13 +298,16 @@ async fn prepare(store: &Store) -> Result<(), Failure> {
             version_document(version, at == 0),
         ));
     }
-    for (key, body) in documents {
-        match store.commit(Commit::default().create(key, body)).await {
-            Ok(_) | Err(neap_store::Error::Exists(_)) => {}
-            Err(error) => return Err(failed(&chain(&error))),
-        }
+    // In one transaction with the subscription: a version that was removed later does not come back.
+    let commit = documents
+        .into_iter()
+        .fold(Commit::default(), |commit, (key, body)| {
+            commit.create(key, body)
+        });
+    match store.commit(commit).await {
+        Ok(_) | Err(neap_store::Error::Exists(_)) => Ok(()),
+        Err(error) => Err(failed(&chain(&error))),
     }
-    Ok(())
 }
 
 fn version_document(version: &str, default: bool) -> Value {

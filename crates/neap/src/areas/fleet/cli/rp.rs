@@ -5,10 +5,11 @@ use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Args;
 use futures::{StreamExt, stream::FuturesUnordered};
 use kube::Client;
-use neap_fleet::http::{Authorizer, CertificateAuth};
+use neap_fleet::http::{Authorizer, CertificateAuth, SharedCertificates};
 use neap_kit::{
     clock::Clock,
-    http::{ClientCertificates, TlsFiles, reload},
+    http::{ClientCertificates, HttpLimits, TlsFiles, reload, server},
+    manager::Component,
     telemetry::Telemetry,
 };
 
@@ -53,7 +54,7 @@ pub(super) struct RpOptions {
     #[arg(long, value_name = "FILE", required_unless_present = "backend")]
     tls_key: Option<PathBuf>,
 
-    /// Certificates that ARM presents, PEM: a caller has exactly one of them
+    /// Certificates that ARM presents, PEM: a caller has exactly one of them; read again when they change
     #[arg(long, value_name = "FILE", required_unless_present_any = ["backend", "development_authorizer"])]
     arm_client_certs: Option<PathBuf>,
 
@@ -99,9 +100,16 @@ pub(super) fn run(options: RpOptions) -> Result<(), Failure> {
 async fn serve(options: RpOptions) -> Result<(), Failure> {
     let clock = Clock::system();
     let stop = stopped_by_signal()?;
-    let authorizer = authorizer(&options)?;
     let both = !options.frontend && !options.backend;
     let mut components = Vec::new();
+    let authorizer = match Callers::of(&options) {
+        Some(callers) => {
+            let shared = SharedCertificates::new(callers.read()?);
+            components.push(callers.reloading(shared.clone(), clock));
+            Authorizer::Certificates(shared)
+        }
+        None => Authorizer::Development,
+    };
     let mut socket = None;
     if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
         let files = TlsFiles {
@@ -131,14 +139,21 @@ async fn serve(options: RpOptions) -> Result<(), Failure> {
         folder: options.keys,
         location: options.location,
         domain: options.domain,
-        frontend: both || options.frontend,
-        backend: both || options.backend,
         enrich: !options.without_enrichment,
         authorizer,
         readiness_delay: options.readiness_delay,
     };
     let provider = Provider::open(provider, Telemetry::default(), clock).await?;
-    components.extend(provider.components(hive, socket)?);
+    components.push(provider.catalogue());
+    if both || options.backend {
+        components.extend(provider.backend(hive));
+    }
+    if let Some((socket, identity)) = socket.filter(|_| both || options.frontend) {
+        let (router, limits) = (provider.router()?, HttpLimits::default());
+        let name = "fleet-frontend";
+        let frontend = server(name, socket, Some(identity), router, limits, clock);
+        components.push(frontend);
+    }
     let running = components.into_iter().map(|component| {
         let name = component.name;
         let run = component.run(stop.child_token());
@@ -157,20 +172,55 @@ async fn serve(options: RpOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn authorizer(options: &RpOptions) -> Result<Authorizer, Failure> {
-    let Some(arm) = &options.arm_client_certs else {
-        return Ok(Authorizer::Development);
-    };
-    let read = |file: &PathBuf| {
-        let text = fs::read_to_string(file);
-        text.map_err(|error| unusable(&file.display().to_string(), &error.to_string()))
-    };
-    let arm = read(arm)?;
-    let admin = options.admin_ca.as_ref().map(read).transpose()?;
-    let name = options.admin_common_name.as_deref().unwrap_or_default();
-    let auth = CertificateAuth::new(&arm, admin.as_deref(), name);
-    let auth = auth.map_err(|error| unusable("the certificates of callers", &chain(&error)))?;
-    Ok(Authorizer::Certificates(auth))
+/// How often the certificates of callers are read again.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Where the certificates of callers are.
+struct Callers {
+    arm: PathBuf,
+    admin: Option<PathBuf>,
+    admin_name: String,
+}
+
+impl Callers {
+    /// None if every caller is accepted.
+    fn of(options: &RpOptions) -> Option<Self> {
+        Some(Self {
+            arm: options.arm_client_certs.clone()?,
+            admin: options.admin_ca.clone(),
+            admin_name: options.admin_common_name.clone().unwrap_or_default(),
+        })
+    }
+
+    fn read(&self) -> Result<CertificateAuth, Failure> {
+        let read = |file: &PathBuf| {
+            let text = fs::read_to_string(file);
+            text.map_err(|error| unusable(&file.display().to_string(), &error.to_string()))
+        };
+        let arm = read(&self.arm)?;
+        let admin = self.admin.as_ref().map(read).transpose()?;
+        let auth = CertificateAuth::new(&arm, admin.as_deref(), &self.admin_name);
+        auth.map_err(|error| unusable("the certificates of callers", &chain(&error)))
+    }
+
+    /// Reads the files again and again: ARM changes its certificates.
+    fn reloading(self, shared: SharedCertificates, clock: Clock) -> Component {
+        Component::new("caller-certificates", move |stop| async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = clock.sleep(RELOAD_INTERVAL) => {}
+                }
+                match self.read() {
+                    Ok(auth) => shared.replace(auth),
+                    Err(failure) => tracing::warn!(
+                        why = %failure,
+                        "the certificates of callers were not read again; the last ones are used"
+                    ),
+                }
+            }
+        })
+    }
 }
 
 fn unusable(what: &str, why: &str) -> Failure {
