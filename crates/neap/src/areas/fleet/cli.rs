@@ -68,7 +68,7 @@ enum FleetCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ProviderArgs {
     #[command(flatten)]
-    pub(super) cluster: ClusterOptions,
+    pub(crate) cluster: ClusterOptions,
 
     /// URL of the provider; by default that of the `neap up` of the kubeconfig
     #[arg(long, value_name = "URL", env = "NEAP_FLEET_SERVER", requires = "ca")]
@@ -78,6 +78,19 @@ pub(crate) struct ProviderArgs {
     #[arg(long, value_name = "FILE", env = "NEAP_FLEET_CA")]
     pub(super) ca: Option<PathBuf>,
 
+    /// Certificate with which the provider recognises an administrator, PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "NEAP_FLEET_CLIENT_CERT",
+        requires = "client_key"
+    )]
+    pub(super) client_cert: Option<PathBuf>,
+
+    /// Private key of that certificate, PEM
+    #[arg(long, value_name = "FILE", env = "NEAP_FLEET_CLIENT_KEY")]
+    pub(super) client_key: Option<PathBuf>,
+
     /// Subscription of the clusters
     #[arg(long, value_name = "ID", env = "NEAP_FLEET_SUBSCRIPTION")]
     pub(super) subscription: Option<String>,
@@ -85,6 +98,13 @@ pub(crate) struct ProviderArgs {
     /// Resource group of the clusters
     #[arg(short = 'g', long, value_name = "NAME", default_value = "fleet")]
     pub(super) resource_group: String,
+}
+
+impl ProviderArgs {
+    /// Whether they name a provider, and not the cluster of a kubeconfig.
+    pub(crate) fn is_named(&self) -> bool {
+        self.server.is_some()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,17 +1,19 @@
 //! `neap operations`: what runs, where it is, and how to end or repeat it.
 
-use std::{collections::BTreeMap, io::Write, time::Duration};
+mod lines;
+mod sources;
+
+use std::{io::Write, time::Duration};
 
 use clap::{Args, Subcommand};
-use http::Method;
-use jiff::Timestamp;
 use serde_json::Value;
 
+use self::{
+    lines::{has_ended, is_done, line, steps, usual_times},
+    sources::Sources,
+};
 use crate::{
-    areas::{
-        AreaCommand,
-        fleet::{Provider, ProviderArgs},
-    },
+    areas::{AreaCommand, fleet::ProviderArgs},
     cli::{ListingOptions, duration},
     exit::{Exit, Failure},
     inspect::{
@@ -25,7 +27,7 @@ use crate::{
 /// How often a watched operation is read.
 const POLL: Duration = Duration::from_secs(1);
 
-/// List, follow, cancel and retry long-running work on clusters
+/// List, follow, cancel and retry long-running work: on clusters, and of Operation objects
 #[derive(Debug, Args)]
 pub(crate) struct Command {
     #[command(subcommand)]
@@ -40,13 +42,14 @@ enum OperationsCommand {
     /// Show the steps of an operation, and how long each usually takes
     Show(OperationOptions),
 
-    /// Print each step when it ends, until the operation ends
+    /// Print each step when it waits and when it ends, until the operation ends
     Watch(WatchOptions),
 
     /// Cancel an operation: the running step is interrupted
     Cancel(CancelOptions),
 
-    /// Run a failed operation again; steps that are done are not repeated
+    /// Run a failed operation again. On a cluster, steps that are done are not repeated; an Operation object gets a
+    /// successor that begins with the first step
     Retry(OperationOptions),
 }
 
@@ -61,7 +64,7 @@ struct ListOptions {
 
 #[derive(Debug, Args)]
 struct OperationOptions {
-    /// Id of the operation, or its beginning; by default the newest
+    /// Id of the operation, or its beginning; NAMESPACE/NAME of an Operation object; by default the newest
     id: Option<String>,
 
     #[command(flatten)]
@@ -104,13 +107,6 @@ impl AreaCommand for Command {
     }
 }
 
-async fn all(provider: &Provider) -> Result<Vec<Value>, Failure> {
-    let answer = provider
-        .call(Method::GET, "/admin/operations", None)
-        .await?;
-    Ok(answer.body["value"].as_array().cloned().unwrap_or_default())
-}
-
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value
         .pointer(pointer)
@@ -121,6 +117,10 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 /// The operation that an id or its beginning names, or the newest.
 fn find<'a>(operations: &'a [Value], id: Option<&str>) -> Result<&'a Value, Failure> {
     let wanted = id.unwrap_or_default();
+    // A whole id is also the beginning of that of its successor.
+    if let Some(exact) = operations.iter().find(|it| text(it, "/id") == wanted) {
+        return Ok(exact);
+    }
     let mut found = operations
         .iter()
         .filter(|it| text(it, "/id").starts_with(wanted));
@@ -146,45 +146,19 @@ fn find<'a>(operations: &'a [Value], id: Option<&str>) -> Result<&'a Value, Fail
     Ok(first)
 }
 
-fn steps(operation: &Value) -> &[Value] {
-    let steps = operation
-        .pointer("/timeline/steps")
-        .and_then(Value::as_array);
-    steps.map_or(&[], Vec::as_slice)
-}
-
-fn is_done(step: &Value) -> bool {
-    matches!(text(step, "/state"), "Succeeded" | "Skipped" | "TimedOut")
-}
-
-fn seconds(from: &str, to: &str) -> Option<i64> {
-    let (from, to): (Timestamp, Timestamp) = (from.parse().ok()?, to.parse().ok()?);
-    Some(to.duration_since(from).as_secs())
-}
-
-/// The median time of each step in operations that ended, in seconds.
-fn usual(operations: &[Value]) -> BTreeMap<String, i64> {
-    let mut times: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for step in operations.iter().flat_map(steps) {
-        let took = seconds(text(step, "/began"), text(step, "/ended"));
-        if let Some(took) = took.filter(|_| text(step, "/state") == "Succeeded") {
-            times
-                .entry(text(step, "/name").to_owned())
-                .or_default()
-                .push(took);
-        }
+/// The last part of the path of a cluster; the target of an Operation object as it is.
+fn target(operation: &Value) -> &str {
+    let target = text(operation, "/cluster");
+    match target.strip_prefix('/') {
+        Some(path) => path.rsplit('/').next().unwrap_or_default(),
+        None => target,
     }
-    let medians = times.into_iter().map(|(name, mut times)| {
-        times.sort_unstable();
-        (name, times[times.len() / 2])
-    });
-    medians.collect()
 }
 
 const COLUMNS: &[Column] = &[
     Column::new("ID"),
     Column::new("WORK"),
-    Column::new("CLUSTER"),
+    Column::new("TARGET"),
     Column::new("STATUS"),
     Column::new("STEPS"),
     Column::new("STEP"),
@@ -193,9 +167,9 @@ const COLUMNS: &[Column] = &[
 ];
 
 async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    let provider = Provider::connect(&options.provider).await?;
+    let sources = Sources::connect(&options.provider).await?;
     let read = async || {
-        let operations = all(&provider).await?;
+        let operations = sources.all().await?;
         Ok(Listing {
             kind: "OperationList",
             resource: "operation",
@@ -204,7 +178,7 @@ async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure>
             empty: "There is no operation.".to_owned(),
         })
     };
-    listing::show(options.listing, provider.clock, out, read).await
+    listing::show(options.listing, sources.clock, out, read).await
 }
 
 fn listed(operation: Value) -> Listed {
@@ -212,11 +186,10 @@ fn listed(operation: Value) -> Listed {
     let done = steps.iter().filter(|step| is_done(step)).count();
     let total = operation["stepsTotal"].as_u64().unwrap_or_default();
     let current = steps.iter().rev().find(|step| !is_done(step));
-    let cluster = text(&operation, "/cluster").rsplit('/').next();
     let cells = vec![
         text(&operation, "/id").to_owned(),
         text(&operation, "/work").to_owned(),
-        cluster.unwrap_or_default().to_owned(),
+        target(&operation).to_owned(),
         text(&operation, "/status").to_owned(),
         format!("{done}/{total}"),
         current.map_or("-".to_owned(), |it| text(it, "/name").to_owned()),
@@ -230,52 +203,16 @@ fn listed(operation: Value) -> Listed {
     }
 }
 
-fn mark(step: &Value, symbols: Symbols) -> &'static str {
-    match text(step, "/state") {
-        "Succeeded" => symbols.done,
-        "Failed" => symbols.failed,
-        "TimedOut" => symbols.note,
-        _ => symbols.dot,
-    }
-}
-
-/// A line about a step.
-fn line(step: &Value, usual: &BTreeMap<String, i64>, symbols: Symbols) -> String {
-    let name = text(step, "/name");
-    let took = seconds(text(step, "/began"), text(step, "/ended"));
-    let took = took.map_or(String::new(), |took| format!("{took} s"));
-    let usual = usual
-        .get(name)
-        .map_or(String::new(), |it| format!("usually {it} s"));
-    let attempts = step["attempts"].as_u64().unwrap_or_default();
-    let attempts = if attempts > 1 {
-        format!("{attempts} attempts")
-    } else {
-        String::new()
-    };
-    let cause = text(step, "/cause/message");
-    let notes = [took.as_str(), usual.as_str(), attempts.as_str(), cause];
-    let notes: Vec<_> = notes.into_iter().filter(|it| !it.is_empty()).collect();
-    let skipped = text(step, "/state") == "Skipped";
-    let notes = if skipped {
-        format!("skipped: {cause}")
-    } else {
-        notes.join(", ")
-    };
-    format!("  {} {name:<34} {notes}", mark(step, symbols))
-        .trim_end()
-        .to_owned()
-}
-
 async fn show(
     options: &OperationOptions,
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let provider = Provider::connect(&options.provider).await?;
-    let operations = all(&provider).await?;
+    let sources = Sources::connect(&options.provider).await?;
+    let operations = sources.all().await?;
     let operation = find(&operations, options.id.as_deref())?;
-    let usual = usual(&operations);
+    let usual = usual_times(&operations);
+    let now = sources.clock.now().to_string();
     let head = format!(
         "{} {}  {}\n  {}",
         text(operation, "/work"),
@@ -285,7 +222,7 @@ async fn show(
     );
     print::text(out, &head)?;
     for step in steps(operation) {
-        print::text(out, &line(step, &usual, symbols))?;
+        print::text(out, &line(step, &usual, symbols, &now))?;
     }
     let error = &operation["error"];
     if error.is_object() {
@@ -300,50 +237,39 @@ async fn show(
     Ok(())
 }
 
-fn path(operation: &Value, action: &str) -> String {
-    let subscription = text(operation, "/cluster")
-        .split('/')
-        .nth(2)
-        .unwrap_or_default();
-    format!(
-        "/admin/operations/{subscription}/{}{action}",
-        text(operation, "/id")
-    )
-}
-
 async fn watch(
     options: &WatchOptions,
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let provider = Provider::connect(&options.operation.provider).await?;
-    let operations = all(&provider).await?;
-    let path = path(find(&operations, options.operation.id.as_deref())?, "");
-    let usual = usual(&operations);
-    let started = provider.clock.uptime();
+    let sources = Sources::connect(&options.operation.provider).await?;
+    let operations = sources.all().await?;
+    let watched = find(&operations, options.operation.id.as_deref())?;
+    let usual = usual_times(&operations);
+    let started = sources.clock.uptime();
     let mut shown = 0;
+    // What was printed about the step that waits.
+    let mut waits_for = String::new();
     loop {
-        let operation = provider.call(Method::GET, &path, None).await?.body;
-        let ended = steps(&operation)
-            .iter()
-            .take_while(|step| is_done(step) || text(step, "/state") == "Failed");
-        let ended: Vec<_> = ended.collect();
-        for step in &ended[shown.min(ended.len())..] {
-            print::text(out, &line(step, &usual, symbols))?;
+        let operation = sources.read(watched).await?;
+        let now = sources.clock.now().to_string();
+        let steps = steps(&operation);
+        let ended = steps.iter().take_while(|step| has_ended(step)).count();
+        for step in &steps[shown.min(ended)..ended] {
+            print::text(out, &line(step, &usual, symbols, &now))?;
         }
-        shown = ended.len();
-        if !operation["endTime"].is_null() {
-            let error = &operation["error"];
-            let status = text(&operation, "/status");
-            if error.is_object() {
-                let what = format!("the operation ended {status}");
-                let why = format!("{}: {}", text(error, "/code"), text(error, "/message"));
-                return Err(Failure::new("NT-FLEET-0010", Exit::Failed, &what, &why)
-                    .remedy(format!("neap operations retry {}", text(&operation, "/id"))));
+        shown = ended;
+        if let Some(step) = steps.get(ended) {
+            let said = format!("{}{}", text(step, "/name"), text(step, "/cause/message"));
+            if text(step, "/state") == "Waiting" && said != waits_for {
+                print::text(out, &line(step, &usual, symbols, &now))?;
+                waits_for = said;
             }
-            return print::text(out, &format!("{} {status}", symbols.done));
         }
-        if provider.clock.uptime().saturating_sub(started) > options.timeout {
+        if !operation["endTime"].is_null() {
+            return ended_line(&operation, symbols, out);
+        }
+        if sources.clock.uptime().saturating_sub(started) > options.timeout {
             let what = "the operation did not end in time";
             return Err(Failure::new(
                 "NT-FLEET-0010",
@@ -352,8 +278,21 @@ async fn watch(
                 "it continues",
             ));
         }
-        provider.clock.sleep(POLL).await;
+        sources.clock.sleep(POLL).await;
     }
+}
+
+/// How the operation ended: a line, or a failure with the way to run it again.
+fn ended_line(operation: &Value, symbols: Symbols, out: &mut dyn Write) -> Result<(), Failure> {
+    let error = &operation["error"];
+    let status = text(operation, "/status");
+    if error.is_object() {
+        let what = format!("the operation ended {status}");
+        let why = format!("{}: {}", text(error, "/code"), text(error, "/message"));
+        return Err(Failure::new("NT-FLEET-0010", Exit::Failed, &what, &why)
+            .remedy(format!("neap operations retry {}", text(operation, "/id"))));
+    }
+    print::text(out, &format!("{} {status}", symbols.done))
 }
 
 async fn cancel(
@@ -361,12 +300,10 @@ async fn cancel(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let provider = Provider::connect(&options.operation.provider).await?;
-    let operations = all(&provider).await?;
+    let sources = Sources::connect(&options.operation.provider).await?;
+    let operations = sources.all().await?;
     let operation = find(&operations, options.operation.id.as_deref())?;
-    let reason = neap_kit::client::percent_encoded(&options.reason);
-    let path = format!("{}?reason={reason}", path(operation, "/cancel"));
-    provider.call(Method::POST, &path, None).await?;
+    sources.cancel(operation, &options.reason).await?;
     let text = format!(
         "{} the operation {} is being cancelled",
         symbols.done,
@@ -380,13 +317,17 @@ async fn retry(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let provider = Provider::connect(&options.provider).await?;
-    let operations = all(&provider).await?;
+    let sources = Sources::connect(&options.provider).await?;
+    let operations = sources.all().await?;
     let operation = find(&operations, options.id.as_deref())?;
-    let path = path(operation, "/retry");
-    let answer = provider.call(Method::POST, &path, None).await?.body;
+    let (id, keeps) = sources.retry(operation).await?;
+    let from = if keeps {
+        "from the step that failed"
+    } else {
+        "from its first step"
+    };
     print::text(
         out,
-        &format!("{} it runs again as {}", symbols.done, text(&answer, "/id")),
+        &format!("{} it runs again {from}, as {id}", symbols.done),
     )
 }

@@ -1,7 +1,8 @@
 //! Calls the provider.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Limited};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -50,21 +51,59 @@ fn unreachable(why: &str) -> Failure {
 impl Provider {
     /// The provider that the flags name, or that of the cluster of the kubeconfig.
     pub(crate) async fn connect(args: &ProviderArgs) -> Result<Self, Failure> {
-        let (url, authority, subscription, location) = match (&args.server, &args.ca) {
-            (Some(server), Some(ca)) => {
-                let text = fs::read_to_string(ca);
-                let text =
-                    text.map_err(|error| unreachable(&format!("{}: {error}", ca.display())))?;
-                (server.clone(), text, None, "local".to_owned())
-            }
-            _ => published(args).await?,
+        if let (Some(server), Some(ca)) = (&args.server, &args.ca) {
+            let named = Address {
+                url: server.clone(),
+                authority: read(ca)?,
+                subscription: None,
+                location: "local".to_owned(),
+            };
+            return Self::at(named, args);
+        }
+        let cluster = Cluster::connect(&args.cluster, None).await?;
+        let provider = Self::of_cluster(args, &cluster).await?;
+        provider.ok_or_else(|| unreachable("the cluster of the kubeconfig runs none"))
+    }
+
+    /// The provider of a cluster, if it runs one.
+    pub(crate) async fn of_cluster(
+        args: &ProviderArgs,
+        cluster: &Cluster,
+    ) -> Result<Option<Self>, Failure> {
+        let (namespace, name) = PUBLISHED;
+        let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
+        let map = maps.get_opt(name).await;
+        let map = map.map_err(|error| cluster.failed("the address of the provider", &error))?;
+        let Some(mut data) = map.and_then(|map| map.data) else {
+            return Ok(None);
         };
+        let mut take = |name: &str| data.remove(name).unwrap_or_default();
+        let published = Address {
+            url: take("url"),
+            authority: take("ca.crt"),
+            subscription: Some(take("subscription")),
+            location: take("location"),
+        };
+        Self::at(published, args).map(Some)
+    }
+
+    fn at(address: Address, args: &ProviderArgs) -> Result<Self, Failure> {
+        let Address {
+            url,
+            authority,
+            subscription,
+            location,
+        } = address;
         let uri = url.parse().map_err(|_| unreachable("its URL is invalid"))?;
         let mut config = Config::new(uri);
         let roots: Result<Vec<_>, _> =
             CertificateDer::pem_slice_iter(authority.as_bytes()).collect();
         let roots = roots.map_err(|_| unreachable("its certificate authority is invalid"))?;
         config.root_cert = Some(roots.into_iter().map(|it| it.to_vec()).collect());
+        if let (Some(certificate), Some(key)) = (&args.client_cert, &args.client_key) {
+            config.auth_info.client_certificate_data = Some(STANDARD.encode(read(certificate)?));
+            config.auth_info.client_key_data = Some(STANDARD.encode(read(key)?).into());
+        }
         let client = Client::try_from(config).map_err(|error| unreachable(&error.to_string()))?;
         let chosen = args.subscription.clone().or(subscription);
         Ok(Self {
@@ -156,23 +195,17 @@ impl Provider {
     }
 }
 
-async fn published(
-    args: &ProviderArgs,
-) -> Result<(String, String, Option<String>, String), Failure> {
-    let cluster = Cluster::connect(&args.cluster, None).await?;
-    let (namespace, name) = PUBLISHED;
-    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
-    let map = maps.get_opt(name).await;
-    let map = map.map_err(|error| cluster.failed("the address of the provider", &error))?;
-    let data = map.and_then(|map| map.data);
-    let mut data = data.ok_or_else(|| unreachable("the cluster of the kubeconfig runs none"))?;
-    let mut take = |name: &str| data.remove(name).unwrap_or_default();
-    Ok((
-        take("url"),
-        take("ca.crt"),
-        Some(take("subscription")),
-        take("location"),
-    ))
+/// Where a provider is.
+struct Address {
+    url: String,
+    authority: String,
+    subscription: Option<String>,
+    location: String,
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(file);
+    text.map_err(|error| unreachable(&format!("{}: {error}", file.display())))
 }
 
 fn refused(status: u16, body: &Value) -> Failure {

@@ -1,0 +1,118 @@
+//! Lines about operations and their steps.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::text;
+use crate::symbols::Symbols;
+
+/// The usual time of each step, in seconds.
+pub(super) type UsualTimes = BTreeMap<String, i64>;
+
+/// The steps that were started.
+pub(super) fn steps(operation: &Value) -> &[Value] {
+    let steps = operation
+        .pointer("/timeline/steps")
+        .and_then(Value::as_array);
+    steps.map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn is_done(step: &Value) -> bool {
+    matches!(text(step, "/state"), "Succeeded" | "Skipped" | "TimedOut")
+}
+
+/// Whether a step will not change any more.
+pub(super) fn has_ended(step: &Value) -> bool {
+    is_done(step) || text(step, "/state") == "Failed"
+}
+
+fn seconds(from: &str, to: &str) -> Option<i64> {
+    let (from, to): (Timestamp, Timestamp) = (from.parse().ok()?, to.parse().ok()?);
+    Some(to.duration_since(from).as_secs())
+}
+
+/// The median time of each step that succeeded.
+pub(super) fn usual_times(operations: &[Value]) -> UsualTimes {
+    let mut times: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for step in operations.iter().flat_map(steps) {
+        let took = seconds(text(step, "/began"), text(step, "/ended"));
+        if let Some(took) = took.filter(|_| text(step, "/state") == "Succeeded") {
+            let name = text(step, "/name").to_owned();
+            times.entry(name).or_default().push(took);
+        }
+    }
+    let medians = times.into_iter().map(|(name, mut times)| {
+        times.sort_unstable();
+        (name, times[times.len() / 2])
+    });
+    medians.collect()
+}
+
+fn mark(step: &Value, symbols: Symbols) -> &'static str {
+    match text(step, "/state") {
+        "Succeeded" => symbols.done,
+        "Failed" => symbols.failed,
+        "TimedOut" => symbols.note,
+        _ => symbols.dot,
+    }
+}
+
+/// A line about a step: its time so far, its usual time, its attempts, and why it failed or what it waits for.
+pub(super) fn line(step: &Value, usual: &UsualTimes, symbols: Symbols, now: &str) -> String {
+    let name = text(step, "/name");
+    let cause = text(step, "/cause/message");
+    let notes = if text(step, "/state") == "Skipped" {
+        format!("skipped: {cause}")
+    } else {
+        let (end, tail) = if has_ended(step) {
+            (text(step, "/ended"), "")
+        } else {
+            (now, " so far")
+        };
+        let took = seconds(text(step, "/began"), end).map(|took| format!("{took} s{tail}"));
+        let usually = usual.get(name).map(|it| format!("usually {it} s"));
+        let attempts = step["attempts"].as_u64().filter(|count| *count > 1);
+        let attempts = attempts.map(|count| format!("{count} attempts"));
+        let cause = (!cause.is_empty()).then(|| cause.to_owned());
+        let notes: Vec<_> = [took, usually, attempts, cause]
+            .into_iter()
+            .flatten()
+            .collect();
+        notes.join(", ")
+    };
+    let line = format!("  {} {name:<34} {notes}", mark(step, symbols));
+    line.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ended(name: &str, took: i64) -> Value {
+        let ended = format!("2026-01-01T00:00:{:02}Z", 10 + took);
+        json!({"name": name, "state": "Succeeded", "attempts": 1, "began": "2026-01-01T00:00:10Z", "ended": ended})
+    }
+
+    #[test]
+    fn a_step_that_runs_shows_its_time_and_its_usual_time() {
+        let past: Vec<_> = [3, 9, 4]
+            .map(|took| json!({"timeline": {"steps": [ended("pull", took)]}}))
+            .into();
+        let usual = usual_times(&past);
+        assert_eq!(usual["pull"], 4);
+        let running = json!({
+            "name": "pull", "state": "Waiting", "attempts": 2,
+            "began": "2026-01-01T00:00:10Z", "cause": {"message": "the registry is busy"},
+        });
+        let symbols = Symbols::ASCII;
+        let line = line(&running, &usual, symbols, "2026-01-01T00:00:17Z");
+        assert!(
+            line.ends_with("7 s so far, usually 4 s, 2 attempts, the registry is busy"),
+            "{line}"
+        );
+    }
+}
