@@ -1,5 +1,6 @@
 //! The clients that tests drive the product with: found, or else built.
 
+mod azure_sdk;
 pub(crate) mod debian;
 mod go;
 mod helm;
@@ -17,7 +18,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-pub(crate) use self::{helm::helm, proxies::proxies, reference::reference};
+pub(crate) use self::{
+    azure_sdk::{azure_sdk, releases as azure_sdk_releases},
+    helm::helm,
+    proxies::proxies,
+    reference::reference,
+};
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.

@@ -25,6 +25,8 @@ pub(super) fn set_up() -> Vec<Client> {
     ];
     let crane = tools::crane().map(|path| (String::new(), path));
     clients.push(client("NEAP_CRANE", "crane", crane, true));
+    let sdk = tools::azure_sdk().map(|path| (tools::azure_sdk_releases(), path));
+    clients.push(client("NEAP_AZURE_SDK", "Azure SDK", sdk, false));
     clients.extend(debian::FOR_TESTS.map(|program| {
         let found = debian::get(program).map(|path| (String::new(), path));
         client(program.variable, program.name, found, true)

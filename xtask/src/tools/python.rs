@@ -8,8 +8,18 @@ use crate::process;
 
 /// Installs a package, and nothing it would pull in, into a folder of its own.
 pub(super) fn install(folder: &Path, package: &str) -> Result<()> {
+    pip_install(folder, package, &["--no-deps"])
+}
+
+/// Installs a package, and what it needs, into a folder of its own.
+pub(super) fn install_with_dependencies(folder: &Path, package: &str) -> Result<()> {
+    pip_install(folder, package, &[])
+}
+
+fn pip_install(folder: &Path, package: &str, options: &[&str]) -> Result<()> {
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--upgrade", "--no-deps"])
+    pip.args(["-m", "pip", "install", "--quiet", "--upgrade"])
+        .args(options)
         .arg("--target")
         .arg(folder)
         .arg(package)

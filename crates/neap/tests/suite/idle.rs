@@ -6,6 +6,8 @@ mod idle_server;
 mod processes;
 mod resolver_shutdown;
 
+pub(crate) use processes::address;
+
 use idle_server::IdleServer;
 use k8s_openapi::api::{
     apps::v1::Deployment,

@@ -13,6 +13,7 @@
 mod access;
 mod cli;
 mod command_output;
+mod fleet;
 mod helm;
 mod idle;
 mod inspect;
