@@ -42,6 +42,8 @@ pub struct BackendOptions {
     pub max_dequeues: i64,
     /// The time that workers have to hand over when the process stops.
     pub hand_over: Duration,
+    /// How often conditions are polled, instead of what their steps say: where clusters are made in no time.
+    pub condition_poll: Option<Duration>,
 }
 
 impl BackendOptions {
@@ -55,6 +57,7 @@ impl BackendOptions {
             poll: Duration::from_secs(2),
             max_dequeues: 5,
             hand_over: Duration::from_secs(5),
+            condition_poll: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What only a cluster knows of itself, asked when a client reads it: best effort, and with a switch.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use neap_kit::{clock::Clock, why::chain};
 use neap_store::{Document, Store};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{
     api::ApiVersion,
-    cluster_api::{ApiError, ClusterApi},
+    cluster_api::{ApiError, ClusterApi, ClusterConnector},
     documents::text,
-    install::kinds::{CLUSTER_VERSION, MACHINE_SET},
+    install::kinds::{CLUSTER_VERSION, MACHINE_SET, SERVICE},
     state::ProvisioningState,
 };
 
@@ -23,19 +23,30 @@ pub enum Enrichment {
     /// No cluster is asked: answers are what the documents say.
     Off,
     /// Clusters are asked with the kubeconfig in their documents.
-    On(Store, Clock),
+    On(Asker),
+}
+
+/// What asks clusters. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// The documents.
+    pub store: Store,
+    /// What leads to installed clusters.
+    pub connector: Arc<dyn ClusterConnector>,
+    /// The clock.
+    pub clock: Clock,
 }
 
 impl Enrichment {
     /// Adds to `shown` what the cluster of `document` says.
     pub async fn enrich(&self, api: &ApiVersion, document: &Document, shown: &mut Value) {
-        let Self::On(store, clock) = self else {
+        let Self::On(asker) = self else {
             return;
         };
         if !is_asked(&document.body) {
             return;
         }
-        let asked = clock.within(TIMEOUT, ask(store, *clock, document)).await;
+        let asked = asker.clock.within(TIMEOUT, asker.ask(document)).await;
         match asked {
             Some(Ok(answer)) => apply(api, &answer, shown),
             Some(Err(error)) => {
@@ -79,6 +90,8 @@ fn is_asked(document: &Value) -> bool {
 struct Answer {
     version: String,
     workers: Vec<Value>,
+    /// The address of the default ingress.
+    ingress: String,
 }
 
 /// Why a cluster was not asked.
@@ -90,13 +103,19 @@ enum AskError {
     Api(#[from] ApiError),
 }
 
-async fn ask(store: &Store, clock: Clock, document: &Document) -> Result<Answer, AskError> {
-    let body = store.reveal(document)?;
-    let kubeconfig = text(&body, "/openShiftCluster/properties/aroServiceKubeconfig");
-    if kubeconfig.is_empty() {
-        return Ok(Answer::default());
+impl Asker {
+    async fn ask(&self, document: &Document) -> Result<Answer, AskError> {
+        let body = self.store.reveal(document)?;
+        let kubeconfig = text(&body, "/openShiftCluster/properties/aroServiceKubeconfig");
+        if kubeconfig.is_empty() {
+            return Ok(Answer::default());
+        }
+        let api = self.connector.connect(kubeconfig, self.clock).await?;
+        Ok(read(&api).await?)
     }
-    let api = ClusterApi::from_kubeconfig(kubeconfig, clock).await?;
+}
+
+async fn read(api: &ClusterApi) -> Result<Answer, ApiError> {
     let version = api.get(&CLUSTER_VERSION, "", "version").await?;
     let version = version.map(|it| text(&it.data, "/status/desired/version").to_owned());
     let sets = api.list(&MACHINE_SET, "openshift-machine-api").await?;
@@ -109,9 +128,14 @@ async fn ask(store: &Store, clock: Clock, document: &Document) -> Result<Answer,
             "count": set.data["spec"]["replicas"],
         })
     });
+    let router = api.get(&SERVICE, "openshift-ingress", "router-default");
+    let router = router.await?;
+    let pointer = "/status/loadBalancer/ingress/0/ip";
+    let ingress = router.map(|it| text(&it.data, pointer).to_owned());
     Ok(Answer {
         version: version.unwrap_or_default(),
         workers: workers.collect(),
+        ingress: ingress.unwrap_or_default(),
     })
 }
 
@@ -122,5 +146,11 @@ fn apply(api: &ApiVersion, answer: &Answer, shown: &mut Value) {
     }
     if !answer.workers.is_empty() && api.fields.iter().any(|it| it.name == "properties") {
         properties["workerProfilesStatus"] = Value::Array(answer.workers.clone());
+    }
+    let ingresses = properties["ingressProfiles"].as_array_mut();
+    for ingress in ingresses.into_iter().flatten() {
+        if !answer.ingress.is_empty() && ingress["name"] == "default" {
+            ingress["ip"] = answer.ingress.clone().into();
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     documents::{SECURE, VERSIONS, region_document},
     enrichment::Enrichment,
     http::{Authorizer, Frontend, PagingKey, Parts},
+    install::Hive,
     validation::Region,
 };
 
@@ -57,7 +58,16 @@ pub(crate) struct Provider {
 impl Provider {
     /// One with a registered subscription and a default version.
     pub(crate) async fn new(clock: Clock) -> Self {
-        let store = store(clock);
+        Self::with(store(clock), Enrichment::Off, None, clock).await
+    }
+
+    /// The same over this store, which asks clusters and Hive so.
+    pub(crate) async fn with(
+        store: Store,
+        enrichment: Enrichment,
+        hive: Option<Hive>,
+        clock: Clock,
+    ) -> Self {
         let catalogue = Catalogue::new(store.clone());
         let commit = Commit::default()
             .create(
@@ -76,7 +86,7 @@ impl Provider {
             region: region(),
             authorizer: Authorizer::Development,
             paging: PagingKey::new(&[9; 32]).unwrap(),
-            enrichment: Enrichment::Off,
+            enrichment,
             commit: "test".to_owned(),
             clock,
             readiness_delay: Duration::ZERO,
@@ -85,7 +95,7 @@ impl Provider {
             store,
             catalogue,
             clock,
-            router: frontend.router(&Telemetry::default()),
+            router: frontend.with_hive(hive).router(&Telemetry::default()),
         };
         let body = json!({"state": "Registered", "properties": {"tenantId": "t"}});
         let path = format!("/subscriptions/{SUBSCRIPTION}");

@@ -4,10 +4,12 @@
 //! does long work and never uses a Kubernetes client.
 
 mod admin;
+mod admin_operations;
 mod answer;
 mod auth;
 mod clusters;
 mod commit;
+mod hive;
 mod middleware;
 mod operations;
 mod paging;
@@ -24,7 +26,7 @@ use axum::{
     extract::{Request, State},
     middleware::{from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{get, post, put},
+    routing::{delete, get, post, put},
 };
 use neap_kit::{
     clock::Clock,
@@ -39,7 +41,7 @@ pub use self::{
     auth::{Authorizer, CertificateAuth, CertificateError, SharedCertificates},
     paging::PagingKey,
 };
-use crate::{catalogue::Catalogue, enrichment::Enrichment, validation::Region};
+use crate::{catalogue::Catalogue, enrichment::Enrichment, install::Hive, validation::Region};
 
 /// The largest body of a request, in bytes.
 pub const MAX_BODY: usize = 1024 * 1024;
@@ -48,7 +50,11 @@ const PAGE: usize = 10;
 
 /// What every handler uses. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Frontend(Arc<Parts>);
+pub struct Frontend {
+    parts: Arc<Parts>,
+    /// For administrators who look at installations.
+    hive: Option<Hive>,
+}
 
 /// The parts of a frontend.
 #[derive(Debug)]
@@ -77,7 +83,7 @@ impl std::ops::Deref for Frontend {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.parts
     }
 }
 
@@ -87,7 +93,16 @@ pub(crate) type Params = HashMap<String, String>;
 impl Frontend {
     /// A frontend of these parts.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+        Self {
+            parts: Arc::new(parts),
+            hive: None,
+        }
+    }
+
+    /// The same frontend, which shows administrators what Hive has.
+    pub fn with_hive(mut self, hive: Option<Hive>) -> Self {
+        self.hive = hive;
+        self
     }
 
     /// The routes, which expect lower-case paths, behind the layer that makes them so.
@@ -159,14 +174,30 @@ impl Frontend {
     }
 
     fn admin_routes() -> Router<Self> {
+        const CLUSTER: &str = "/admin/subscriptions/{subscription}/resourcegroups/{group}/providers/{namespace}/{kind}/{name}";
         Router::new()
+            .route(
+                &format!("{CLUSTER}/clusterdeployment"),
+                get(hive::cluster_deployment),
+            )
+            .route(&format!("{CLUSTER}/clustersync"), get(hive::cluster_sync))
+            .route("/admin/hivesyncset", get(hive::list_sync_sets))
+            .route(
+                "/admin/hivesyncset/syncsetname/{name}",
+                get(hive::get_sync_set),
+            )
             .route(
                 "/admin/versions",
                 get(admin::versions).put(admin::put_version),
             )
+            .route("/admin/versions/{version}", delete(admin::delete_version))
             .route(
                 "/admin/platformworkloadidentityrolesets",
                 get(admin::role_sets).put(admin::put_role_set),
+            )
+            .route(
+                "/admin/platformworkloadidentityrolesets/{minor}",
+                delete(admin::delete_role_set),
             )
             .route("/admin/supportedvmsizes", get(admin::vm_sizes))
             .route("/admin/clusters", get(admin::clusters))
@@ -176,18 +207,18 @@ impl Frontend {
             )
             .route("/admin/billingdocuments", get(admin::billing))
             .route("/admin/billingdocuments/{id}", get(admin::billing_of))
-            .route("/admin/operations", get(admin::operations))
+            .route("/admin/operations", get(admin_operations::operations))
             .route(
                 "/admin/operations/{subscription}/{operation}",
-                get(admin::operation),
+                get(admin_operations::operation),
             )
             .route(
                 "/admin/operations/{subscription}/{operation}/cancel",
-                post(admin::cancel),
+                post(admin_operations::cancel),
             )
             .route(
                 "/admin/operations/{subscription}/{operation}/retry",
-                post(admin::retry),
+                post(admin_operations::retry),
             )
     }
 }

@@ -7,6 +7,7 @@ mod credentials;
 mod guest;
 mod handler;
 mod hive;
+mod hive_objects;
 mod installer;
 pub mod kinds;
 mod lists;
@@ -16,6 +17,7 @@ mod tests;
 pub use self::{
     handler::{ClusterSteps, HAND_OVER, StepContext},
     hive::Hive,
+    hive_objects::SyncSets,
     installer::{ClusterGraph, InstallError, InstallRequest, Installation, Installer},
     lists::steps_of,
 };

@@ -54,7 +54,9 @@ pub(super) fn decide(
             Some(installed) if !settled => {
                 NextAction::Settle(installed.checked_add(options.settle).unwrap_or(installed))
             }
-            _ => NextAction::Keep,
+            Some(_) => NextAction::Keep,
+            // Something else has installed it, and runs it.
+            None => NextAction::Nothing,
         };
     }
     if let Some((_, reason)) = options.refuse.iter().find(|(refused, _)| refused == name) {

@@ -125,6 +125,13 @@ impl Bench {
         }
     }
 
+    /// Waits until an operation is at a step.
+    async fn wait_for_step(&self, operation: &str, step: &str) {
+        while text(&self.get(operation).await, "/properties/step") != step {
+            self.provider.clock.sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     async fn document(&self, name: &str) -> Option<Value> {
         let key = cluster_key(&id(name));
         let found = self.provider.store.get(Scope::Everywhere, &key).await;
@@ -368,4 +375,53 @@ async fn a_retry_repeats_no_step_that_is_done() {
     with(&bench.backend("one"), bench.wait_for(&again, &["Failed"])).await;
     assert_eq!(bench.installer.called("install"), 1);
     assert_eq!(bench.installer.called("namespace"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_goes_on_when_its_subscription_is_suspended_and_then_only_a_deletion_is_accepted() {
+    let bench = Bench::new(running()).await;
+    let operation = bench.create("blue").await;
+    let suspended = async {
+        bench
+            .wait_for_step(&operation, "hiveClusterInstallationComplete")
+            .await;
+        let path = format!("/subscriptions/{SUBSCRIPTION}");
+        let body = json!({"state": "Suspended"});
+        let (status, ..) = bench.provider.send("PUT", &path, Some(body)).await;
+        assert_eq!(status, 200);
+        bench.provider.clock.sleep(Duration::from_secs(20)).await;
+        let status = bench.get(&operation).await;
+        assert_eq!(
+            status["status"], "Creating",
+            "it still waits for the installer"
+        );
+        let cancel = format!(
+            "/admin/operations/{SUBSCRIPTION}/{}/cancel",
+            text(&status, "/name")
+        );
+        assert_eq!(bench.provider.send("POST", &cancel, None).await.0, 202);
+        bench.wait_for(&operation, &["Canceled"]).await
+    };
+    with(&bench.backend("one"), suspended).await;
+    let put = path("blue", API);
+    let (status, _, body) = bench
+        .provider
+        .send("PUT", &put, Some(cluster("blue")))
+        .await;
+    assert_eq!(
+        (status, text(&body, "/error/code")),
+        (400, "InvalidSubscriptionState")
+    );
+    let credentials = put.replace('?', "/listCredentials?");
+    let (status, ..) = bench.provider.send("POST", &credentials, None).await;
+    assert_eq!(status, 400);
+    let (status, headers, _) = bench.provider.send("DELETE", &put, None).await;
+    assert_eq!(status, 202);
+    let deletion = self::operation(&headers);
+    with(
+        &bench.backend("one"),
+        bench.wait_for(&deletion, &["Succeeded"]),
+    )
+    .await;
+    assert!(bench.document("blue").await.is_none());
 }

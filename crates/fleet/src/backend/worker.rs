@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use neap_kit::{
-    operation::{Cause, JournalError, OperationOutcome, RunState, Runner, Session},
+    operation::{Cause, JournalError, OperationOutcome, RunState, Runner, Session, StepKind},
     why::{Code, chain},
 };
 use neap_store::{Claimed, Document, Error, Lease, Scope};
@@ -127,7 +127,7 @@ impl Backend {
         stop: &CancellationToken,
         interrupt: &CancellationToken,
     ) -> Run {
-        let Some(list) = steps_of(&document.body) else {
+        let Some(mut list) = steps_of(&document.body) else {
             // It is queued in a state without work: a version that knew of some queued it.
             let cause = Cause::coded(
                 Code("NT-FLEET-0009"),
@@ -135,6 +135,13 @@ impl Backend {
             );
             return failed("", cause, None);
         };
+        if let Some(poll) = self.0.options.condition_poll {
+            for step in &mut list.steps {
+                if let StepKind::Condition { poll_interval, .. } = &mut step.kind {
+                    *poll_interval = poll;
+                }
+            }
+        }
         let subscription = match self.subscription(lease).await {
             Ok(subscription) => subscription,
             Err(error) => {

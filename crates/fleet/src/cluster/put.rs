@@ -119,6 +119,8 @@ pub(super) fn begin_work(
     }
     properties["provisioningState"] = state.name().into();
     document["asyncOperationId"] = request.operation_id.clone().into();
+    // It stays when the work has ended: a client whose answer was lost may send the request again later.
+    document["lastOperationId"] = request.operation_id.clone().into();
 }
 
 fn new_document(facts: &PutFacts<'_>) -> Value {

@@ -1,10 +1,11 @@
 //! Routes for administrators that need only the store.
 
-use axum::extract::{Path, Request, State};
-use http::StatusCode;
-use neap_store::{
-    AuditRow, Commit, Document, ListRequest, Precondition, QueueChange, Scope, Write,
+use axum::{
+    extract::{Path, Request, State},
+    response::IntoResponse,
 };
+use http::StatusCode;
+use neap_store::{AuditRow, Commit, Document, ListRequest, Precondition, Scope, Write};
 use serde_json::{Value, json};
 
 use super::{
@@ -15,40 +16,79 @@ use super::{
 };
 use crate::{
     api,
-    backend::request_cancel,
     cloud_error::CloudError,
-    cluster::{Request as Told, retried, states},
-    documents::{
-        BILLING, CLUSTERS, OPERATIONS, QUEUE, ROLE_SETS, TIMELINES, VERSIONS, region_document,
-        subscription_document, text, unique_keys,
-    },
+    documents::{BILLING, CLUSTERS, ROLE_SETS, VERSIONS, region_document, set, text},
     resource_id::{ClusterId, check_type},
     vm_sizes::{self, Role},
 };
 
-/// The most documents that a list for administrators shows.
-const MAX_LIST: usize = 1000;
+/// The number of documents that are read at once.
+const LIST_PAGE: usize = 500;
+
+/// What follows for the other documents of the collection when one of them is written.
+type Consequence = fn(other: &Value, written: &Value) -> Option<Value>;
 
 impl Frontend {
     /// All documents of a collection.
-    async fn all(&self, collection: &'static str) -> Result<Vec<Document>, CloudError> {
-        let request = ListRequest {
-            collection,
-            scope: Scope::Everywhere,
-            prefix: "",
-            after: None,
-            limit: MAX_LIST,
-        };
-        let found = self.store.list(&request).await;
-        found.map_err(|error| store_error(&error))
+    pub(super) async fn all(&self, collection: &'static str) -> Result<Vec<Document>, CloudError> {
+        let mut all: Vec<Document> = Vec::new();
+        loop {
+            let last = all.last().map(|it| (it.key.partition.name(), &*it.key.id));
+            let request = ListRequest {
+                collection,
+                scope: Scope::Everywhere,
+                prefix: "",
+                after: last,
+                limit: LIST_PAGE,
+            };
+            let page = self.store.list(&request).await;
+            let page = page.map_err(|error| store_error(&error))?;
+            let is_last = page.len() < LIST_PAGE;
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
     }
 
-    /// Creates or replaces a document of the region. True if it is new.
+    /// Removes a document of the region, unless `check` refuses. True if there was one.
+    async fn delete_region(
+        &self,
+        collection: &'static str,
+        id: &str,
+        check: fn(&Value) -> Result<(), CloudError>,
+    ) -> Result<bool, CloudError> {
+        let key = region_document(collection, id);
+        loop {
+            let existing = self.store.get(Scope::Everywhere, &key).await;
+            let Some(existing) = existing.map_err(|error| store_error(&error))? else {
+                return Ok(false);
+            };
+            check(&existing.body)?;
+            let delete = Write::Delete {
+                key: key.clone(),
+                precondition: Precondition::Etag(existing.etag),
+            };
+            let commit = Commit::default().with(delete).audit(AuditRow {
+                action: format!("delete {collection}"),
+                target: id.to_owned(),
+                ..AuditRow::default()
+            });
+            match self.store.commit(commit).await {
+                Ok(_) => return Ok(true),
+                Err(neap_store::Error::Conflict(_) | neap_store::Error::Missing(_)) => {}
+                Err(error) => return Err(store_error(&error)),
+            }
+        }
+    }
+
+    /// Creates or replaces a document of the region, and what follows from it. True if it is new.
     async fn put_region(
         &self,
         collection: &'static str,
         id: &str,
         change: impl Fn(Option<&Value>) -> Result<Value, CloudError>,
+        consequence: Consequence,
     ) -> Result<(bool, Value), CloudError> {
         let key = region_document(collection, id);
         loop {
@@ -58,13 +98,21 @@ impl Frontend {
             let is_new = existing.is_none();
             let precondition =
                 existing.map_or(Precondition::Absent, |it| Precondition::Etag(it.etag));
-            let commit = Commit::default()
+            let mut commit = Commit::default()
                 .put(key.clone(), precondition, body.clone())
                 .audit(AuditRow {
                     action: format!("put {collection}"),
                     target: id.to_owned(),
                     ..AuditRow::default()
                 });
+            for other in self.all(collection).await? {
+                if other.key != key
+                    && let Some(changed) = consequence(&other.body, &body)
+                {
+                    let precondition = Precondition::Etag(other.etag);
+                    commit = commit.put(other.key.clone(), precondition, changed);
+                }
+            }
             match self.store.commit(commit).await {
                 Ok(_) => return Ok((is_new, body)),
                 Err(neap_store::Error::Conflict(_) | neap_store::Error::Exists(_)) => {}
@@ -103,10 +151,6 @@ pub(crate) fn version_document(
         let message = format!("The version '{version}' is not of the form x.y.z.");
         return Err(CloudError::invalid("properties.version", message));
     }
-    if properties["default"] == true && properties["enabled"] != true {
-        let message = "You cannot disable the default installation version.";
-        return Err(CloudError::invalid("properties.enabled", message));
-    }
     let mut document = existing.cloned().unwrap_or_else(|| json!({"id": version}));
     for name in [
         "version",
@@ -119,15 +163,66 @@ pub(crate) fn version_document(
             document["openShiftVersion"]["properties"][name] = properties[name].clone();
         }
     }
+    let after = &document["openShiftVersion"]["properties"];
+    if after["default"] == true && after["enabled"] != true {
+        let message = "You cannot disable the default installation version.";
+        return Err(CloudError::invalid("properties.enabled", message));
+    }
     Ok(document)
+}
+
+/// There is one default: it moves to the version that was written. Pure.
+fn no_longer_default(other: &Value, written: &Value) -> Option<Value> {
+    let pointer = "/openShiftVersion/properties/default";
+    let both = [other, written].map(|it| it.pointer(pointer) == Some(&true.into()));
+    (both == [true, true]).then(|| {
+        let mut changed = other.clone();
+        set(&mut changed, pointer, false.into());
+        changed
+    })
+}
+
+pub(super) async fn delete_version(
+    State(frontend): State<Frontend>,
+    Path(params): Path<Params>,
+) -> Answer {
+    let version = param(&params, "version");
+    let deleted = frontend.delete_region(VERSIONS, version, |existing| {
+        if existing["openShiftVersion"]["properties"]["default"] == true {
+            let message = "You cannot delete the default installation version.";
+            return Err(CloudError::invalid("properties.default", message));
+        }
+        Ok(())
+    });
+    Ok(gone(deleted.await?).into_response())
+}
+
+pub(super) async fn delete_role_set(
+    State(frontend): State<Frontend>,
+    Path(params): Path<Params>,
+) -> Answer {
+    let minor = param(&params, "minor");
+    let deleted = frontend.delete_region(ROLE_SETS, minor, |_| Ok(()));
+    Ok(gone(deleted.await?).into_response())
+}
+
+fn gone(was_there: bool) -> StatusCode {
+    if was_there {
+        StatusCode::OK
+    } else {
+        StatusCode::NO_CONTENT
+    }
 }
 
 pub(super) async fn put_version(State(frontend): State<Frontend>, request: Request) -> Answer {
     let (_, body) = body(request).await?;
     let version = text(&body, "/properties/version").to_owned();
-    let put = frontend.put_region(VERSIONS, &version, |existing| {
-        version_document(existing, &body)
-    });
+    let put = frontend.put_region(
+        VERSIONS,
+        &version,
+        |existing| version_document(existing, &body),
+        no_longer_default,
+    );
     let (is_new, document) = put.await?;
     let status = if is_new {
         StatusCode::CREATED
@@ -168,9 +263,12 @@ pub(crate) fn role_set_document(
 pub(super) async fn put_role_set(State(frontend): State<Frontend>, request: Request) -> Answer {
     let (_, body) = body(request).await?;
     let minor = text(&body, "/properties/openShiftVersion").to_owned();
-    let put = frontend.put_region(ROLE_SETS, &minor, |existing| {
-        role_set_document(existing, &body)
-    });
+    let put = frontend.put_region(
+        ROLE_SETS,
+        &minor,
+        |existing| role_set_document(existing, &body),
+        |_, _| None,
+    );
     let (is_new, document) = put.await?;
     let status = if is_new {
         StatusCode::CREATED
@@ -273,147 +371,6 @@ pub(super) async fn billing_of(
     Ok(ok(&found.body))
 }
 
-fn not_found(what: &str, id: &str) -> CloudError {
+pub(super) fn not_found(what: &str, id: &str) -> CloudError {
     CloudError::new(404, "NotFound", "", format!("There is no {what} '{id}'."))
-}
-
-/// Operations, newest first, each with its timeline.
-pub(super) async fn operations(State(frontend): State<Frontend>) -> Answer {
-    let timelines = frontend.all(TIMELINES).await?;
-    let operations = frontend.all(OPERATIONS).await?;
-    let mut rows: Vec<_> = operations
-        .iter()
-        .map(|operation| {
-            let timeline = timelines.iter().find(|it| it.key.id == operation.key.id);
-            shown(&operation.body, timeline.map(|it| &it.body))
-        })
-        .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(text(row, "/startTime").to_owned()));
-    Ok(ok(&json!({ "value": rows })))
-}
-
-fn shown(operation: &Value, timeline: Option<&Value>) -> Value {
-    let inner = &operation["asyncOperation"];
-    json!({
-        "id": operation["id"],
-        "cluster": operation["openShiftClusterKey"],
-        "work": inner["initialStatus"],
-        "status": inner["status"],
-        "startTime": inner["startTime"],
-        "endTime": inner["endTime"],
-        "error": inner["error"],
-        "cancelRequested": operation["cancelRequested"],
-        "stepsTotal": timeline.map(|it| it["total"].clone()),
-        "timeline": timeline.map(|it| it["timeline"].clone()),
-    })
-}
-
-async fn read(frontend: &Frontend, params: &Params) -> Result<Document, CloudError> {
-    let (subscription, id) = (param(params, "subscription"), param(params, "operation"));
-    let found = frontend.read(OPERATIONS, subscription, id).await?;
-    found.ok_or_else(|| not_found("operation", id))
-}
-
-pub(super) async fn operation(
-    State(frontend): State<Frontend>,
-    Path(params): Path<Params>,
-) -> Answer {
-    let operation = read(&frontend, &params).await?;
-    let id = param(&params, "operation");
-    let timeline = frontend
-        .read(TIMELINES, param(&params, "subscription"), id)
-        .await?;
-    Ok(ok(&shown(
-        &operation.body,
-        timeline.as_ref().map(|it| &it.body),
-    )))
-}
-
-pub(super) async fn cancel(
-    State(frontend): State<Frontend>,
-    Path(params): Path<Params>,
-    request: Request,
-) -> Answer {
-    let (request, _) = split(request);
-    let operation = read(&frontend, &params).await?;
-    if !operation.body["asyncOperation"]["endTime"].is_null() {
-        let message = "The operation has ended.";
-        return Err(CloudError::bad_request("RequestNotAllowed", "", message).into());
-    }
-    let reason = query(&request, "reason").filter(|it| !it.is_empty());
-    let reason = reason.unwrap_or_else(|| "cancellation was requested".to_owned());
-    let body = request_cancel(&operation.body, &reason);
-    let commit = Commit::default()
-        .put(
-            operation.key.clone(),
-            Precondition::Etag(operation.etag),
-            body.clone(),
-        )
-        .audit(AuditRow {
-            action: "cancel operation".to_owned(),
-            target: operation.key.id.clone(),
-            detail: reason,
-            ..AuditRow::default()
-        });
-    frontend.store.commit(commit).await?;
-    Ok(json_answer(StatusCode::ACCEPTED, &shown(&body, None)))
-}
-
-/// Runs a failed operation again: steps that are done are not repeated.
-pub(super) async fn retry(
-    State(frontend): State<Frontend>,
-    Path(params): Path<Params>,
-    request: Request,
-) -> Answer {
-    let (request, _) = split(request);
-    let operation = read(&frontend, &params).await?;
-    let key = text(&operation.body, "/openShiftClusterKey").to_owned();
-    let id = ClusterId::parse(&key).ok_or_else(|| not_found("cluster", &key))?;
-    let cluster = frontend.read_cluster(&id).await?;
-    let cluster = cluster.ok_or_else(|| not_found("cluster", &key))?;
-    let timeline = frontend
-        .read(TIMELINES, &id.subscription, &operation.key.id)
-        .await?;
-    let told: Told = frontend.request(&request, true, None);
-    let location = &frontend.region.location;
-    let (decision, kept) = retried(
-        &cluster.body,
-        &operation.body,
-        timeline.as_ref().map(|it| &it.body),
-        location,
-        &told,
-    )?;
-    let new = text(&decision.operation, "/id").to_owned();
-    let commit = Commit::default()
-        .with(Write::Put {
-            key: cluster.key.clone(),
-            precondition: Precondition::Etag(cluster.etag),
-            unique: unique_keys(&decision.document),
-            body: decision.document.clone(),
-            ttl: None,
-            queue: QueueChange::Queue {
-                name: QUEUE,
-                delay: 0,
-                reset: true,
-            },
-        })
-        .create(
-            subscription_document(OPERATIONS, &id.subscription, &new),
-            decision.operation.clone(),
-        )
-        .create(
-            subscription_document(TIMELINES, &id.subscription, &new),
-            kept,
-        )
-        .audit(AuditRow {
-            action: "retry operation".to_owned(),
-            target: operation.key.id.clone(),
-            detail: format!("as {new}"),
-            ..AuditRow::default()
-        });
-    frontend.store.commit(commit).await?;
-    let (state, _) = states(&decision.document);
-    let mut seen = shown(&decision.operation, None);
-    seen["provisioningState"] = state.name().into();
-    Ok(json_answer(StatusCode::ACCEPTED, &seen))
 }

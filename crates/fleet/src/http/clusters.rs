@@ -57,7 +57,7 @@ fn version(request: &Head, params: &Params) -> Result<&'static ApiVersion, Cloud
     api_version(request, param(params, "namespace"), param(params, "kind"))
 }
 
-fn missing(id: &ClusterId) -> Failure {
+pub(super) fn missing(id: &ClusterId) -> Failure {
     let message = format!(
         "The Resource '{CLUSTER_TYPE}/{}' under resource group '{}' was not found.",
         id.name, id.group

@@ -84,7 +84,7 @@ impl Frontend {
         }
     }
 
-    /// The operation that runs on a cluster because the same request was sent before.
+    /// The operation that the same request has started when it was sent before, if it was the last one.
     pub(super) async fn same_operation(
         &self,
         id: &ClusterId,
@@ -92,12 +92,16 @@ impl Frontend {
         request: &cluster::Request,
     ) -> Result<Option<String>, CloudError> {
         let running = text(existing, "/asyncOperationId");
-        if running.is_empty() || request.digest.is_empty() {
+        let last = match running {
+            "" => text(existing, "/lastOperationId"),
+            running => running,
+        };
+        if last.is_empty() || request.digest.is_empty() {
             return Ok(None);
         }
-        let found = self.read(OPERATIONS, &id.subscription, running).await?;
+        let found = self.read(OPERATIONS, &id.subscription, last).await?;
         let same = found.is_some_and(|it| it.body["requestDigest"] == *request.digest);
-        Ok(same.then(|| running.to_owned()))
+        Ok(same.then(|| last.to_owned()))
     }
 
     /// Does what was decided, in one transaction.

@@ -1,3 +1,7 @@
+mod administration;
+mod clusters_asked;
+mod database;
+
 use axum::http::StatusCode;
 use neap_kit::clock::Clock;
 use neap_store::{Precondition, QueueChange, Scope, Write};

@@ -192,6 +192,7 @@ impl ClusterSteps {
             }
             "hiveCreateNamespace" => self.create_namespace().await,
             "runHiveInstaller" => self.install().await,
+            "hiveEnsureResources" => self.adopt().await,
             "hiveClusterInstallationComplete" => self.installation().await,
             "generateKubeconfigs" => self.generate_kubeconfigs().await,
             "hiveResetCorrelationData" => {

@@ -18,6 +18,8 @@ use crate::{
 
 /// The name of every ClusterDeployment.
 const NAME: &str = "cluster";
+/// The Secret with the kubeconfig of an adopted cluster.
+const ADOPTED_KUBECONFIG: &str = "aro-service-kubeconfig-secret";
 /// Annotations that lead to the request, removed at the end of the installation.
 const CORRELATION: [&str; 3] = [
     "hive.openshift.io/correlation-id",
@@ -66,6 +68,10 @@ impl Hive {
         Self { api }
     }
 
+    pub(super) fn api(&self) -> &ClusterApi {
+        &self.api
+    }
+
     async fn deployment(&self, namespace: &str) -> Result<Option<DynamicObject>, InstallError> {
         Ok(self.api.get(&CLUSTER_DEPLOYMENT, namespace, NAME).await?)
     }
@@ -102,6 +108,20 @@ impl Hive {
             "the installation has begun"
         );
         Ok(())
+    }
+
+    async fn take_over(&self, request: InstallRequest<'_>) -> Result<(), InstallError> {
+        let document = request.document;
+        let namespace = namespace_of(document);
+        let kubeconfig = text(
+            document,
+            "/openShiftCluster/properties/aroServiceKubeconfig",
+        );
+        let data = json!({"kubeconfig": STANDARD.encode(kubeconfig)});
+        self.ensure_secret(&namespace, ADOPTED_KUBECONFIG, data)
+            .await?;
+        let deployment = adopted(&request, &namespace);
+        Ok(self.api.ensure(&CLUSTER_DEPLOYMENT, deployment).await?)
     }
 
     async fn read_graph(&self, namespace: &str) -> Result<ClusterGraph, InstallError> {
@@ -194,6 +214,13 @@ impl Installer for Hive {
         request: InstallRequest<'a>,
     ) -> futures::future::BoxFuture<'a, Result<(), InstallError>> {
         self.start(request).boxed()
+    }
+
+    fn adopt<'a>(
+        &'a self,
+        request: InstallRequest<'a>,
+    ) -> futures::future::BoxFuture<'a, Result<(), InstallError>> {
+        self.take_over(request).boxed()
     }
 
     fn installation<'a>(
@@ -314,6 +341,28 @@ fn secrets(request: &InstallRequest<'_>) -> Vec<(&'static str, Value)> {
             json!({"install-config.yaml": encoded("")}),
         ),
     ]
+}
+
+/// The ClusterDeployment of a cluster that exists: Hive installs nothing, and deletes nothing when it goes.
+pub(super) fn adopted(request: &InstallRequest<'_>, namespace: &str) -> Value {
+    let document = request.document;
+    let infra = text(document, "/openShiftCluster/properties/infraId");
+    let mut object = deployment(request, namespace);
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata["labels"]["aro.openshift.io/created-by-hive"] = "false".into();
+    }
+    let spec = &mut object["spec"];
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("provisioning");
+        spec.remove("pullSecretRef");
+    }
+    spec["installed"] = true.into();
+    spec["clusterMetadata"] = json!({
+        "clusterID": text(document, "/id"),
+        "infraID": infra,
+        "adminKubeconfigSecretRef": {"name": ADOPTED_KUBECONFIG},
+    });
+    object
 }
 
 /// The ClusterDeployment of an installation.

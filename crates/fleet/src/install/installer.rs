@@ -1,6 +1,6 @@
 //! What installs a cluster. Hive is one; another would be behind the same trait.
 
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 
 use crate::{cloud_error::CloudError, cluster_api::ApiError};
@@ -57,6 +57,9 @@ pub enum InstallError {
     /// What it left behind is incomplete.
     #[error("the installation left no {0}")]
     Incomplete(&'static str),
+    /// It takes over no cluster that something else has installed.
+    #[error("this installer adopts no clusters")]
+    NoAdoption,
 }
 
 type Asked<'a, T> = BoxFuture<'a, Result<T, InstallError>>;
@@ -74,6 +77,12 @@ pub trait Installer: Send + Sync + std::fmt::Debug {
 
     /// What a complete installation left behind.
     fn graph<'a>(&'a self, namespace: &'a str) -> Asked<'a, ClusterGraph>;
+
+    /// Takes over a cluster that something else has installed. It changes nothing in the cluster.
+    fn adopt<'a>(&'a self, request: InstallRequest<'a>) -> Asked<'a, ()> {
+        let _ = request;
+        async { Err(InstallError::NoAdoption) }.boxed()
+    }
 
     /// Removes what leads from the installation to the request that caused it.
     fn reset_correlation<'a>(&'a self, namespace: &'a str) -> Asked<'a, ()>;

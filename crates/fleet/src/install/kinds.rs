@@ -6,6 +6,22 @@ use crate::cluster_api::Kind;
 pub const NAMESPACE: Kind = Kind::cluster("v1", "Namespace", "namespaces");
 /// Secrets.
 pub const SECRET: Kind = Kind::namespaced("v1", "Secret", "secrets");
+/// Services.
+pub const SERVICE: Kind = Kind::namespaced("v1", "Service", "services");
+/// What Hive has applied to a cluster.
+pub const CLUSTER_SYNC: Kind = Kind::namespaced(
+    "hiveinternal.openshift.io/v1alpha1",
+    "ClusterSync",
+    "clustersyncs",
+);
+/// Objects that Hive applies to a cluster.
+pub const SYNC_SET: Kind = Kind::namespaced("hive.openshift.io/v1", "SyncSet", "syncsets");
+/// Objects that Hive applies to the clusters with a label.
+pub const SELECTOR_SYNC_SET: Kind = Kind::cluster(
+    "hive.openshift.io/v1",
+    "SelectorSyncSet",
+    "selectorsyncsets",
+);
 /// Nodes.
 pub const NODE: Kind = Kind::cluster("v1", "Node", "nodes");
 /// What Hive installs.

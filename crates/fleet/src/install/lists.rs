@@ -51,7 +51,7 @@ pub fn steps_of(document: &Value) -> Option<StepList> {
             "install",
             [bootstrap(), remove_bootstrap(document)].concat(),
         ),
-        ProvisioningState::Updating => ("update", update()),
+        ProvisioningState::Updating => ("update", update(document)),
         ProvisioningState::Deleting => ("delete", delete()),
         _ => return None,
     };
@@ -135,8 +135,15 @@ fn remove_bootstrap(document: &Value) -> Vec<Step> {
     ]
 }
 
-fn update() -> Vec<Step> {
-    vec![
+/// Whether Hive is to take over a cluster that it did not install.
+fn is_adopted(document: &Value) -> bool {
+    let properties = &document["openShiftCluster"]["properties"];
+    let has_kubeconfig = !properties["aroServiceKubeconfig"].is_null();
+    has_kubeconfig && properties["hiveProfile"]["createdByHive"] != true
+}
+
+fn update(document: &Value) -> Vec<Step> {
+    let mut steps = vec![
         cloud("validateResources"),
         cloud("fixupClusterSPObjectID"),
         cloud("createOrUpdateClusterServicePrincipalRBAC"),
@@ -158,7 +165,15 @@ fn update() -> Vec<Step> {
         cloud("updateAROSecret"),
         operator("restartAROOperatorMaster"),
         operator("aroDeploymentReady"),
-    ]
+    ];
+    if is_adopted(document) {
+        steps.extend([
+            action("hiveCreateNamespace"),
+            action("hiveEnsureResources"),
+            action("hiveResetCorrelationData"),
+        ]);
+    }
+    steps
 }
 
 /// A deletion needs nothing that a creation may not have made.

@@ -2,7 +2,7 @@ use kube::api::DynamicObject;
 use neap_kit::operation::StepKind;
 use serde_json::{Value, json};
 
-use super::{Installation, hive, lists::steps_of};
+use super::{InstallRequest, Installation, hive, lists::steps_of};
 
 fn document(state: &str) -> Value {
     json!({"openShiftCluster": {"properties": {"provisioningState": state}}})
@@ -37,6 +37,39 @@ fn nothing_that_needs_a_cloud_pretends_to_run() {
         );
     }
     assert!(step("initializeKubernetesClients").reruns);
+}
+
+#[test]
+fn hive_adopts_what_it_did_not_install() {
+    let mut document = document("Updating");
+    let properties = &mut document["openShiftCluster"]["properties"];
+    properties["aroServiceKubeconfig"] = json!({"$sealed": "…"});
+    properties["infraId"] = "blue-x2f5g".into();
+    let last = |document: &Value| steps_of(document).unwrap().steps.pop().unwrap().name;
+    assert_eq!(last(&document), "hiveResetCorrelationData");
+    document["openShiftCluster"]["properties"]["hiveProfile"] = json!({"createdByHive": true});
+    assert_eq!(last(&document), "aroDeploymentReady");
+    document["id"] = "7".into();
+    let request = InstallRequest {
+        document: &document,
+        subscription: &Value::Null,
+        version: &Value::Null,
+        location: "local",
+    };
+    let adopted = hive::adopted(&request, "aro-7");
+    let spec = &adopted["spec"];
+    assert_eq!(
+        (&spec["installed"], &spec["preserveOnDelete"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(spec["clusterMetadata"]["infraID"], "blue-x2f5g");
+    assert!(
+        spec.get("provisioning").is_none(),
+        "Hive must not install it"
+    );
+    let label = &adopted["metadata"]["labels"]["aro.openshift.io/created-by-hive"];
+    assert_eq!(label, "false");
+    assert_eq!(hive::state(&deployment(&adopted)), Installation::Complete);
 }
 
 fn deployment(value: &Value) -> DynamicObject {

@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 
 use super::{ADMIN, ClusterSteps, SERVICE, SRE, Step, StepError};
 use crate::{
+    cluster::states,
     documents::{BILLING, region_document, set, text},
     install::{
         InstallRequest, Installation,
         credentials::{is_renewed, kubeconfig},
         guest,
     },
+    state::ProvisioningState,
 };
 
 impl ClusterSteps {
@@ -21,7 +23,9 @@ impl ClusterSteps {
         let id = text(&document.body, "/id").to_owned();
         let namespace = self.installer()?.create_namespace(&id).await?;
         self.patch(|body| {
-            let profile = json!({"namespace": namespace, "createdByHive": true});
+            // Whoever deletes the cluster must know whether Hive made it.
+            let is_created = states(body).0 == ProvisioningState::Creating;
+            let profile = json!({"namespace": namespace, "createdByHive": is_created});
             set(body, "/openShiftCluster/properties/hiveProfile", profile);
         })
         .await?;
@@ -30,19 +34,37 @@ impl ClusterSteps {
 
     pub(super) async fn install(&self) -> Step {
         let document = self.revealed().await?;
+        let known = self.known_version(&document);
+        self.installer()?
+            .install(self.request(&document, &known))
+            .await?;
+        Ok(Progress::Done)
+    }
+
+    pub(super) async fn adopt(&self) -> Step {
+        let document = self.revealed().await?;
+        let known = self.known_version(&document);
+        self.installer()?
+            .adopt(self.request(&document, &known))
+            .await?;
+        Ok(Progress::Done)
+    }
+
+    fn known_version(&self, document: &Value) -> Value {
         let version = text(
-            &document,
+            document,
             "/openShiftCluster/properties/clusterProfile/version",
         );
-        let known = self.context.versions.version(version).unwrap_or_default();
-        let request = InstallRequest {
-            document: &document,
+        self.context.versions.version(version).unwrap_or_default()
+    }
+
+    fn request<'a>(&'a self, document: &'a Value, version: &'a Value) -> InstallRequest<'a> {
+        InstallRequest {
+            document,
             subscription: &self.subscription,
-            version: &known,
+            version,
             location: &self.context.location,
-        };
-        self.installer()?.install(request).await?;
-        Ok(Progress::Done)
+        }
     }
 
     pub(super) async fn installation(&self) -> Step {

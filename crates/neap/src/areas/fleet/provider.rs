@@ -15,7 +15,7 @@ use neap_fleet::{
     catalogue::Catalogue,
     cluster_api::{ClusterApi, NetworkConnector},
     documents::SECURE,
-    enrichment::Enrichment,
+    enrichment::{Asker, Enrichment},
     http::{Authorizer, Frontend, PagingKey, Parts},
     install::{Hive, Installer, StepContext},
     validation::Region,
@@ -42,6 +42,8 @@ pub(super) struct ProviderOptions {
     pub(super) enrich: bool,
     pub(super) authorizer: Authorizer,
     pub(super) readiness_delay: Duration,
+    /// How often conditions are polled, instead of what their steps say.
+    pub(super) condition_poll: Option<Duration>,
 }
 
 /// A provider that was opened.
@@ -133,7 +135,10 @@ impl Provider {
         // The process and a random part: leases of two backends never look alike.
         let owner = neap_kit::http::RequestId::random().0;
         let owner = format!("{}-{owner}", std::process::id());
-        let options = BackendOptions::new(owner);
+        let options = BackendOptions {
+            condition_poll: self.options.condition_poll,
+            ..BackendOptions::new(owner)
+        };
         let backend = Backend::new(context, options, self.telemetry.clone());
         [
             backend.component("fleet-backend"),
@@ -141,8 +146,8 @@ impl Provider {
         ]
     }
 
-    /// The routes of the frontend.
-    pub(super) fn router(&self) -> Result<Router, Failure> {
+    /// The routes of the frontend. Administrators read from Hive what it has.
+    pub(super) fn router(&self, hive: Option<Client>) -> Result<Router, Failure> {
         let paging = key(&self.options.folder.join("paging.key"))?;
         let paging = PagingKey::new(&paging).ok_or_else(|| {
             Failure::new(
@@ -153,7 +158,11 @@ impl Provider {
             )
         })?;
         let enrichment = if self.options.enrich {
-            Enrichment::On(self.store.clone(), self.clock)
+            Enrichment::On(Asker {
+                store: self.store.clone(),
+                connector: Arc::new(NetworkConnector),
+                clock: self.clock,
+            })
         } else {
             Enrichment::Off
         };
@@ -172,7 +181,8 @@ impl Provider {
             clock: self.clock,
             readiness_delay: self.options.readiness_delay,
         });
-        Ok(frontend.router(&self.telemetry))
+        let hive = hive.map(|client| Hive::new(ClusterApi::new(client, self.clock)));
+        Ok(frontend.with_hive(hive).router(&self.telemetry))
     }
 }
 

@@ -49,6 +49,8 @@ use crate::{
 const DATABASE: &str = "fleet.db";
 /// The delay after a part could not start.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
+/// How often conditions are polled: clusters in this process are there in a moment.
+const CONDITION_POLL: Duration = Duration::from_millis(250);
 /// The port of the provider.
 const PORT: u16 = 8443;
 /// Where the command finds the provider: a ConfigMap that every client may read.
@@ -230,13 +232,15 @@ impl Start {
             enrich: true,
             authorizer: Authorizer::Development,
             readiness_delay: Duration::ZERO,
+            condition_poll: Some(CONDITION_POLL),
         };
         let provider = Provider::open(options, telemetry, clock).await?;
         prepare(&provider.store).await?;
         provider.read_versions().await?;
         let mut components = vec![provider.catalogue()];
-        components.extend(provider.backend(Some(self.context.client.clone())));
-        Ok((components, provider.router()?))
+        let hive = Some(self.context.client.clone());
+        components.extend(provider.backend(hive.clone()));
+        Ok((components, provider.router(hive)?))
     }
 
     async fn install_definitions(&self) -> Result<(), Failure> {

@@ -198,14 +198,21 @@ async fn a_cluster_is_created_used_kept_over_a_restart_and_deleted() {
     assert_eq!(maps.get("kept").await.unwrap().name_any(), "kept");
     assert_eq!(server.succeeds(&["fleet", "list"]), listed);
 
+    delete_both(&server, &files[0]).await;
+}
+
+/// Deletes both clusters. Nothing of them is left.
+async fn delete_both(server: &FleetServer, kubeconfig_of_blue: &Path) {
     for name in ["blue", "red"] {
         let printed = server.succeeds(&["fleet", "delete", name]);
         assert!(printed.contains("was deleted"), "{printed}");
     }
     let listed = server.succeeds(&["fleet", "list"]);
     assert!(listed.starts_with("There is no cluster"), "{listed}");
-    assert!(nodes(&files[0]).await.is_err());
-    let left: Vec<_> = fs::read_dir(fleet.join("clusters")).unwrap().collect();
+    assert!(nodes(kubeconfig_of_blue).await.is_err());
+    let left: Vec<_> = fs::read_dir(server.data().join("node/fleet/clusters"))
+        .unwrap()
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     let again = server.succeeds(&["fleet", "delete", "blue"]);
     assert!(again.starts_with("There is no cluster blue"), "{again}");

@@ -142,14 +142,15 @@ async fn serve(options: RpOptions) -> Result<(), Failure> {
         enrich: !options.without_enrichment,
         authorizer,
         readiness_delay: options.readiness_delay,
+        condition_poll: None,
     };
     let provider = Provider::open(provider, Telemetry::default(), clock).await?;
     components.push(provider.catalogue());
     if both || options.backend {
-        components.extend(provider.backend(hive));
+        components.extend(provider.backend(hive.clone()));
     }
     if let Some((socket, identity)) = socket.filter(|_| both || options.frontend) {
-        let (router, limits) = (provider.router()?, HttpLimits::default());
+        let (router, limits) = (provider.router(hive)?, HttpLimits::default());
         let name = "fleet-frontend";
         let frontend = server(name, socket, Some(identity), router, limits, clock);
         components.push(frontend);

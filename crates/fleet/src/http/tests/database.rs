@@ -1,0 +1,136 @@
+//! A database that fails: before a call takes effect, and after it.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use neap_store::{CallObserver, Error, StoreCall};
+use parking_lot::Mutex;
+
+use super::*;
+use crate::{enrichment::Enrichment, fixtures};
+
+/// When calls fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    Never,
+    Always,
+    /// The database has done what it reports as failed.
+    AfterWrites,
+}
+
+#[derive(Debug)]
+struct Switch(Mutex<Failing>);
+
+impl Switch {
+    fn result(&self, fails: impl Fn(Failing) -> bool) -> Result<(), Error> {
+        if fails(*self.0.lock()) {
+            let why = "secret-of-the-connection";
+            return Err(Error::OutcomeUnknown(why.into()));
+        }
+        Ok(())
+    }
+}
+
+impl CallObserver for Switch {
+    fn before(&self, _: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        let result = self.result(|failing| failing == Failing::Always);
+        async { result }.boxed()
+    }
+
+    fn after(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        let result = self.result(|failing| call.writes && failing == Failing::AfterWrites);
+        async { result }.boxed()
+    }
+}
+
+async fn failing_provider() -> (Provider, Arc<Switch>) {
+    let clock = Clock::system();
+    let switch = Arc::new(Switch(Mutex::new(Failing::Never)));
+    let store = fixtures::store(clock).observed_by(switch.clone());
+    let provider = Provider::with(store, Enrichment::Off, None, clock).await;
+    (provider, switch)
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_is_told_and_leaves_nothing() {
+    let (provider, switch) = failing_provider().await;
+    let put = path("blue", API);
+    *switch.0.lock() = Failing::Always;
+    let list = put.split("/blue").next().unwrap().to_owned() + "?api-version=2025-07-25";
+    let subscription = format!("/subscriptions/{SUBSCRIPTION}");
+    for (method, path, body) in [
+        ("PUT", put.clone(), Some(cluster("blue"))),
+        ("PATCH", put.clone(), Some(json!({"tags": {}}))),
+        ("GET", put.clone(), None),
+        ("DELETE", put.clone(), None),
+        ("GET", list, None),
+        ("PUT", subscription, Some(json!({"state": "Warned"}))),
+        ("GET", "/admin/operations".to_owned(), None),
+        (
+            "PUT",
+            "/admin/versions".to_owned(),
+            Some(json!({"properties": {
+                "version": "4.20.1", "openShiftPullspec": "a", "installerPullspec": "b",
+            }})),
+        ),
+    ] {
+        let (status, headers, body) = provider.send(method, &path, body).await;
+        assert_eq!(
+            (status, code(&body)),
+            (503, "DatabaseUnavailable"),
+            "{method} {path}"
+        );
+        assert!(headers.contains_key("retry-after"), "{method} {path}");
+        assert!(!body.to_string().contains("secret-of"), "{body}");
+    }
+    *switch.0.lock() = Failing::Never;
+    assert_eq!(provider.send("GET", &put, None).await.0, 404);
+    let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
+    assert_eq!(operations["value"], json!([]));
+    assert_eq!(
+        provider.store.queue_length(CLUSTERS, "work").await.unwrap(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_put_that_was_done_but_reported_as_failed_can_be_sent_again() {
+    let (provider, switch) = failing_provider().await;
+    let said = [("x-ms-client-request-id", "once")];
+    let put = path("blue", API);
+    *switch.0.lock() = Failing::AfterWrites;
+    let (status, ..) = provider
+        .send_with("PUT", &put, Some(cluster("blue")), &said)
+        .await;
+    assert_eq!(status, 503);
+    *switch.0.lock() = Failing::Never;
+    let (status, headers, body) = provider
+        .send_with("PUT", &put, Some(cluster("blue")), &said)
+        .await;
+    assert_eq!(status, 200, "{body}");
+    assert!(headers.contains_key("azure-asyncoperation"));
+    let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
+    assert_eq!(operations["value"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn of_two_changes_at_once_one_is_done_and_one_is_refused() {
+    let provider = provider().await;
+    let put = path("blue", API);
+    provider.send("PUT", &put, Some(cluster("blue"))).await;
+    succeed(&provider, "blue").await;
+    let patch = |team: &'static str| {
+        let (provider, put) = (&provider, &put);
+        async move {
+            provider
+                .send("PATCH", put, Some(json!({"tags": {"team": team}})))
+                .await
+        }
+    };
+    let (one, other) = tokio::join!(patch("red"), patch("green"));
+    let mut statuses = [one.0, other.0];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 400], "{} {}", one.2, other.2);
+    let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
+    assert_eq!(operations["value"].as_array().unwrap().len(), 2);
+}
