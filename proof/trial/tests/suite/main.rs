@@ -5,6 +5,7 @@
 mod declarations;
 mod docs_page;
 mod fanout;
+mod forty_steps;
 mod operation;
 mod oracles;
 mod outside;
