@@ -42,7 +42,12 @@ impl Dialect {
                 "PRAGMA synchronous = FULL",
                 "PRAGMA busy_timeout = 10000",
             ],
-            Self::Postgres => &["SET application_name = 'neap-store'"],
+            Self::Postgres => &[
+                "SET application_name = 'neap-store'",
+                // A process that stops inside a transaction would keep its work locked: another one
+                // could not claim it although the lease is over.
+                "SET idle_in_transaction_session_timeout = '10s'",
+            ],
         }
     }
 
@@ -110,6 +115,15 @@ mod tests {
         let error = Dialect::of("mysql://user:hush@db.example.com/x").unwrap_err();
         assert!(!error.to_string().contains("hush"), "{error}");
         assert!(matches!(Dialect::of("nothing"), Err(Error::Address(_))));
+    }
+
+    #[test]
+    fn no_connection_to_a_server_keeps_locks_without_doing_anything() {
+        let statements = Dialect::Postgres.on_connect();
+        let bound = statements
+            .iter()
+            .any(|it| it.contains("idle_in_transaction_session_timeout"));
+        assert!(bound, "{statements:?}");
     }
 
     #[test]

@@ -9,8 +9,10 @@
 
 mod contract;
 mod crowd;
+mod cut;
 mod kills;
 mod postgres;
+mod postgresql_only;
 mod rolling;
 
 use std::sync::{

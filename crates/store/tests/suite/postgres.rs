@@ -94,6 +94,16 @@ impl Postgres {
         }
     }
 
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of the database of a store.
+    pub(crate) fn address_of(&self, name: &str) -> String {
+        format!("postgres://postgres@{}/{name}", self.address)
+    }
+
     /// The address of the database that every server has.
     pub(crate) fn address(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.address)
