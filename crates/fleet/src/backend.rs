@@ -9,6 +9,8 @@ mod journal;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod under_trial;
 mod worker;
 
 use std::{sync::Arc, time::Duration};

@@ -1,3 +1,5 @@
+mod leases;
+
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};

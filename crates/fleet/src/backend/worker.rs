@@ -93,10 +93,14 @@ impl Backend {
             clock.sleep(options.renewal).await;
             // Before the call: the database counts from when it gets it, which is later.
             let now = clock.uptime();
-            match self.store().renew(lease, options.lease_millis()).await {
-                Ok(()) => renewed_at = now,
-                Err(Error::LeaseLost(_)) => return,
-                Err(error) => {
+            let given_up_at = renewed_at + options.lease * 2 / 3;
+            // A database that does not answer must not keep a worker that another one replaces.
+            let left = given_up_at.saturating_sub(now);
+            let renewing = self.store().renew(lease, options.lease_millis());
+            match clock.within(left, renewing).await {
+                Some(Ok(())) => renewed_at = now,
+                Some(Err(Error::LeaseLost(_))) | None => return,
+                Some(Err(error)) => {
                     let (cluster, why) = (&lease.key.id, chain(&error));
                     tracing::warn!(cluster, why, "the lease was not renewed; it is tried again");
                 }
@@ -104,7 +108,8 @@ impl Backend {
             if clock.uptime() >= renewed_at + options.lease * 2 / 3 {
                 return;
             }
-            if self.is_cancelled(lease, operation).await {
+            let cancelled = self.is_cancelled(lease, operation);
+            if clock.within(options.renewal, cancelled).await == Some(true) {
                 interrupt.cancel();
             }
         }

@@ -37,7 +37,7 @@ const NAME: &str = "forty-steps";
 const LEASE: &str = "operations";
 const SEED: u64 = 7;
 /// Longer than the Lease duration of a run.
-const TAKEOVER_PAUSE: Duration = Duration::from_secs(60);
+const TAKEOVER_PAUSE: Duration = Duration::from_mins(1);
 /// A call in flight arrives after another process has taken over.
 const LATE: Duration = Duration::from_secs(90);
 /// Long enough for a user to cancel what runs.
