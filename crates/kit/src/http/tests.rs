@@ -1,3 +1,5 @@
+mod callers;
+
 use axum::{Router, body::Body, extract::Request, middleware, routing::get};
 use http::{HeaderMap, HeaderValue, header};
 use tokio::{
