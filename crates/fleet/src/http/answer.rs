@@ -2,14 +2,29 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use jiff::Timestamp;
 use neap_kit::why::chain;
 use neap_store::Error;
 use serde_json::{Serializer, Value, ser::PrettyFormatter};
 
 use crate::cloud_error::CloudError;
 
-/// When a client may ask again, in seconds.
-pub(crate) const RETRY_AFTER: &str = "5";
+/// When a client may send a request again that was refused, in seconds.
+const RETRY_AFTER: &str = "5";
+/// When a client may first ask for an operation that was accepted, in seconds.
+pub(crate) const FIRST_POLL: &str = "1";
+
+/// When a client may ask again for an operation that runs since `started`, in seconds: often while it may be a
+/// short one, seldom once it has turned out to be a long one. Pure.
+pub(crate) fn poll_after(started: &str, now: Timestamp) -> &'static str {
+    let started = started.parse::<Timestamp>();
+    let elapsed = started.map_or(i64::MAX, |it| now.duration_since(it).as_secs());
+    match elapsed {
+        ..15 => FIRST_POLL,
+        15..300 => "5",
+        _ => "15",
+    }
+}
 
 /// An error as an answer.
 #[derive(Debug)]
@@ -92,4 +107,21 @@ pub(crate) fn set_header(response: &mut Response, name: &'static str, value: &st
 /// 200 with a body.
 pub(crate) fn ok(value: &Value) -> Response {
     json(StatusCode::OK, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_operation_is_asked_for_less_often() {
+        let now = |text: &str| text.parse().unwrap();
+        let started = "2026-01-01T00:00:00Z";
+        assert_eq!(poll_after(started, now("2026-01-01T00:00:03Z")), "1");
+        assert_eq!(poll_after(started, now("2026-01-01T00:01:00Z")), "5");
+        assert_eq!(poll_after(started, now("2026-01-01T01:00:00Z")), "15");
+        // A clock that is behind, and a document without a time.
+        assert_eq!(poll_after(started, now("2025-12-31T23:59:00Z")), "1");
+        assert_eq!(poll_after("", now("2026-01-01T00:00:03Z")), "15");
+    }
 }

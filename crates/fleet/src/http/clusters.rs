@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Failure, Frontend, PAGE, Params,
-    answer::{RETRY_AFTER, json as json_answer, ok, set_header, store_error},
+    answer::{FIRST_POLL, json as json_answer, ok, set_header, store_error},
     commit::Committed,
     middleware::{
         Head, api_version, body, link, optional_body, original_path, query, split, system_data,
@@ -273,7 +273,7 @@ fn accepted(
 ) -> Response {
     let status = frontend.operation_link(request, &id.subscription, operation, api.name);
     set_header(&mut answer, "azure-asyncoperation", &status);
-    set_header(&mut answer, header::RETRY_AFTER.as_str(), RETRY_AFTER);
+    set_header(&mut answer, header::RETRY_AFTER.as_str(), FIRST_POLL);
     answer
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     Failure, Frontend, Params,
-    answer::{RETRY_AFTER, ok, set_header},
+    answer::{ok, poll_after, set_header},
     clusters::{Answer, param},
     middleware::{Head, api_version, referer, split},
 };
@@ -102,7 +102,8 @@ pub(super) async fn status(
     }
     let mut answer = ok(&seen);
     if is_running {
-        set_header(&mut answer, header::RETRY_AFTER.as_str(), RETRY_AFTER);
+        let poll = poll_after(text(operation, "/startTime"), frontend.clock.now());
+        set_header(&mut answer, header::RETRY_AFTER.as_str(), poll);
     }
     Ok(answer)
 }
@@ -142,7 +143,9 @@ pub(super) async fn result(
             header::LOCATION.as_str(),
             &referer(&request).to_string(),
         );
-        set_header(&mut answer, header::RETRY_AFTER.as_str(), RETRY_AFTER);
+        let started = text(&document, "/asyncOperation/startTime");
+        let poll = poll_after(started, frontend.clock.now());
+        set_header(&mut answer, header::RETRY_AFTER.as_str(), poll);
         return Ok(answer);
     }
     let snapshot = &document["openShiftCluster"];

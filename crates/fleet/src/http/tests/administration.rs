@@ -165,3 +165,29 @@ async fn a_request_that_is_repeated_after_its_end_is_still_the_same_operation() 
     );
     assert_ne!(first["azure-asyncoperation"], third["azure-asyncoperation"]);
 }
+
+#[tokio::test]
+async fn the_identity_of_a_cluster_follows_its_service_principal() {
+    let provider = provider().await;
+    for name in ["blue", "red"] {
+        let put = path(name, API);
+        provider.send("PUT", &put, Some(cluster(name))).await;
+        succeed(&provider, name).await;
+    }
+    let principal = |of: &str| {
+        let mut profile = cluster(of)["properties"]["servicePrincipalProfile"].clone();
+        profile["clientSecret"] = "newer-hush".into();
+        Some(json!({"properties": {"servicePrincipalProfile": profile}}))
+    };
+    let blue = path("blue", API);
+    let (status, _, body) = provider.send("PATCH", &blue, principal("red")).await;
+    assert_eq!((status, code(&body)), (400, "DuplicateClientID"));
+    let (status, _, body) = provider.send("PATCH", &blue, principal("green")).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(!body.to_string().contains("hush"), "{body}");
+    // What blue had is free for another cluster.
+    let (status, _, body) = provider
+        .send("PATCH", &path("red", API), principal("blue"))
+        .await;
+    assert_eq!(status, 200, "{body}");
+}
