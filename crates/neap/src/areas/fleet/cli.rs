@@ -1,5 +1,6 @@
 //! `neap fleet`: commands about clusters, and the provider process.
 
+mod apply;
 pub(super) mod client;
 mod clusters;
 mod rp;
@@ -189,14 +190,18 @@ enum VersionsCommand {
     /// List the versions that can be installed
     List(ListOptions),
 
-    /// Make the versions and role sets of a file those of the provider
+    /// Make the versions and role sets of a file those of the provider: create, change, and delete what is not in it
     Apply(ApplyOptions),
 }
 
 #[derive(Debug, Args)]
 struct ApplyOptions {
-    /// JSON file with {"versions": […], "roleSets": […]}
+    /// JSON file with {"versions": […], "roleSets": […]}; a list that is absent is left alone
     file: PathBuf,
+
+    /// Show what would happen, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 
     #[command(flatten)]
     provider: ProviderArgs,
@@ -231,9 +236,7 @@ impl AreaCommand for Command {
             FleetCommand::Credentials(options) => block_on(clusters::credentials(&options, out)),
             FleetCommand::Versions { command } => match command {
                 VersionsCommand::List(options) => block_on(versions::list(&options, out)),
-                VersionsCommand::Apply(options) => {
-                    block_on(versions::apply(&options, symbols, out))
-                }
+                VersionsCommand::Apply(options) => block_on(apply::apply(&options, symbols, out)),
             },
             FleetCommand::Validate(options) => versions::validate(&options, symbols, out),
         }

@@ -18,7 +18,7 @@ use kube::{
 use neap_kit::operation::Operation;
 use serde_json::{Value, json};
 
-use super::fleet_server::{FleetServer, SUBSCRIPTION};
+use super::fleet_server::{FleetServer, SUBSCRIPTION, repository};
 use crate::kube_client::connect;
 
 /// What only the client, Hive and the cluster may know.
@@ -288,4 +288,32 @@ async fn operation_objects_are_shown_cancelled_and_run_again() {
     let spec = api.get("roll-retry-1").await.unwrap().spec;
     assert!(spec.cancel);
     assert_eq!(spec.cancel_reason.as_deref(), Some("wrong size"));
+}
+
+#[test]
+fn the_versions_of_a_file_become_those_of_the_provider() {
+    let server = FleetServer::start();
+    let file = repository("examples/fleet/versions.json");
+    let file = file.to_str().unwrap();
+    let planned = server.succeeds(&["fleet", "versions", "apply", file, "--dry-run"]);
+    assert!(planned.contains("4.20.1 would be created"), "{planned}");
+    let applied = server.succeeds(&["fleet", "versions", "apply", file]);
+    for text in ["4.20.1 created", "4.19.9 unchanged"] {
+        assert!(applied.contains(text), "{text}: {applied}");
+    }
+    let one = json!({"versions": [{
+        "version": "4.20.1", "enabled": true, "default": true,
+        "openShiftPullspec": "registry.example.com/release:2",
+        "installerPullspec": "registry.example.com/installer:2",
+    }]});
+    let other = server.sandbox.path("versions.json");
+    fs::write(&other, one.to_string()).unwrap();
+    let applied = server.succeeds(&["fleet", "versions", "apply", other.to_str().unwrap()]);
+    for text in ["4.20.1 updated", "4.19.9 deleted", "4.18.21 deleted"] {
+        assert!(applied.contains(text), "{text}: {applied}");
+    }
+    let listed = server.succeeds(&["fleet", "versions", "list", "-o", "name"]);
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    let again = server.succeeds(&["fleet", "versions", "apply", other.to_str().unwrap()]);
+    assert!(again.contains("4.20.1 unchanged"), "{again}");
 }

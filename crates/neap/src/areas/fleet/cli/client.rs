@@ -22,6 +22,10 @@ use crate::{
 pub(super) const API: &str = "2025-07-25";
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// The time in which a `neap up` that is ready publishes the address of its provider.
+const PUBLISH_TIME: Duration = Duration::from_secs(2);
+/// How often the address is looked for until then.
+const PUBLISH_POLL: Duration = Duration::from_millis(50);
 /// How often the status of an operation is read.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -61,8 +65,18 @@ impl Provider {
             return Self::at(named, args);
         }
         let cluster = Cluster::connect(&args.cluster, None).await?;
-        let provider = Self::of_cluster(args, &cluster).await?;
-        provider.ok_or_else(|| unreachable("the cluster of the kubeconfig runs none"))
+        let clock = Clock::system();
+        let started = clock.uptime();
+        loop {
+            if let Some(provider) = Self::of_cluster(args, &cluster).await? {
+                return Ok(provider);
+            }
+            // A `neap up` that is ready publishes the address a moment later.
+            if clock.uptime().saturating_sub(started) > PUBLISH_TIME {
+                return Err(unreachable("the cluster of the kubeconfig runs none"));
+            }
+            clock.sleep(PUBLISH_POLL).await;
+        }
     }
 
     /// The provider of a cluster, if it runs one.

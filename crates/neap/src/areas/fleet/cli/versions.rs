@@ -8,9 +8,9 @@ use neap_fleet::{
     resource_id::ClusterId,
     validation::{Input, Region, report},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{ApplyOptions, ListOptions, ValidateOptions, client::Provider, clusters::read};
+use super::{ListOptions, ValidateOptions, client::Provider, clusters::read};
 use crate::{
     exit::{Exit, Failure},
     inspect::{
@@ -51,40 +51,6 @@ fn listed(version: Value) -> Listed {
         cells: vec![name.to_owned(), yes("enabled"), yes("default")],
         data: version,
     }
-}
-
-pub(super) async fn apply(
-    options: &ApplyOptions,
-    symbols: Symbols,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let file = read(&options.file)?;
-    let provider = Provider::connect(&options.provider).await?;
-    let each = |name: &str| file[name].as_array().cloned().unwrap_or_default();
-    let mut lines = Vec::new();
-    for (name, path) in [
-        ("versions", "/admin/versions"),
-        ("roleSets", "/admin/platformworkloadidentityrolesets"),
-    ] {
-        for properties in each(name) {
-            let body = json!({"properties": properties});
-            let answer = provider.call(Method::PUT, path, Some(&body)).await?;
-            let done = if answer.status == 201 {
-                "created"
-            } else {
-                "updated"
-            };
-            let of = |name: &str| properties[name].as_str().unwrap_or_default().to_owned();
-            let named = format!("{}{}", of("version"), of("openShiftVersion"));
-            lines.push(format!("{} {named} {done}", symbols.done));
-        }
-    }
-    if lines.is_empty() {
-        let why = "it has neither 'versions' nor 'roleSets'";
-        let what = format!("cannot use {}", options.file.display());
-        return Err(Failure::new("NT-FLEET-0012", Exit::Refused, &what, why));
-    }
-    print::text(out, &lines.join("\n"))
 }
 
 /// Validates with the same checks as the provider.
