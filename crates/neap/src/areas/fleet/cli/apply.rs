@@ -51,13 +51,13 @@ fn plan(section: &Section, wanted: &[Value], existing: &[Value]) -> Vec<Change> 
         .iter()
         .map(|entry| {
             let found = existing.iter().find(|it| name(it) == name(entry));
-            let is_same = |found: &&&Value| {
+            let is_same = |found: &&Value| {
                 let mut members = entry.as_object().into_iter().flatten();
                 members.all(|(member, value)| found[member] == *value)
             };
             match found {
                 None => Change::Create(name(entry), entry.clone()),
-                Some(_) if found.filter(is_same).is_some() => Change::Keep(name(entry)),
+                Some(_) if found.is_some_and(is_same) => Change::Keep(name(entry)),
                 Some(_) => Change::Update(name(entry), entry.clone()),
             }
         })

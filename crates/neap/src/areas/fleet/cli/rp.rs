@@ -12,6 +12,7 @@ use neap_kit::{
     manager::Component,
     telemetry::Telemetry,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     areas::{
@@ -122,18 +123,7 @@ async fn serve(options: RpOptions) -> Result<(), Failure> {
         components.push(reloading);
         socket = Some((bind(options.listen).await?, identity));
     }
-    let hive = match &options.hive_kubeconfig {
-        Some(file) => {
-            let cluster = ClusterOptions {
-                kubeconfig: Some(file.clone()),
-                context: None,
-            };
-            let config = cluster::config(&cluster, None).await?;
-            let client = Client::try_from(config);
-            Some(client.map_err(|error| unusable("the kubeconfig of Hive", &chain(&error)))?)
-        }
-        None => None,
-    };
+    let hive = hive_client(options.hive_kubeconfig.as_ref()).await?;
     let provider = ProviderOptions {
         store: options.store,
         folder: options.keys,
@@ -155,6 +145,29 @@ async fn serve(options: RpOptions) -> Result<(), Failure> {
         let frontend = server(name, socket, Some(identity), router, limits, clock);
         components.push(frontend);
     }
+    run_until_stopped(components, &stop).await
+}
+
+/// A client of the cluster on which Hive runs. None without a kubeconfig.
+async fn hive_client(kubeconfig: Option<&PathBuf>) -> Result<Option<Client>, Failure> {
+    let Some(file) = kubeconfig else {
+        return Ok(None);
+    };
+    let cluster = ClusterOptions {
+        kubeconfig: Some(file.clone()),
+        context: None,
+    };
+    let config = cluster::config(&cluster, None).await?;
+    let client = Client::try_from(config)
+        .map_err(|error| unusable("the kubeconfig of Hive", &chain(&error)))?;
+    Ok(Some(client))
+}
+
+/// Runs the components until a signal stops them. One that ends earlier is a failure.
+async fn run_until_stopped(
+    components: Vec<Component>,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
     let running = components.into_iter().map(|component| {
         let name = component.name;
         let run = component.run(stop.child_token());

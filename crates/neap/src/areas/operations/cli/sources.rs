@@ -220,7 +220,7 @@ fn again(failed: &Operation) -> Operation {
 mod tests {
     use super::*;
 
-    fn operation(status: Value) -> Operation {
+    fn operation(status: &Value) -> Operation {
         serde_json::from_value(json!({
             "apiVersion": "neaptide.dev/v1alpha1", "kind": "Operation",
             "metadata": {"namespace": "shop", "name": "roll", "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn objects_are_shown_like_operations_of_the_provider() {
-        let seen = shown(&operation(json!({
+        let seen = shown(&operation(&json!({
             "phase": "Failed",
             "steps": [
                 {"name": "pull", "state": "Succeeded", "attempts": 1, "started": "2026-01-01T00:00:01Z", "ended": "2026-01-01T00:00:05Z"},
@@ -252,13 +252,13 @@ mod tests {
         assert_eq!(seen["endTime"], "2026-01-01T00:00:09Z");
         assert_eq!(seen["error"]["code"], "NT-KIT-005");
         assert_eq!(seen["timeline"]["steps"][1]["cause"]["message"], "no room");
-        let running = shown(&operation(json!({"phase": "Running", "steps": []})));
+        let running = shown(&operation(&json!({"phase": "Running", "steps": []})));
         assert!(running["endTime"].is_null() && running["error"].is_null());
     }
 
     #[test]
     fn another_run_has_the_same_work_and_its_own_name() {
-        let first = again(&operation(json!({"phase": "Failed"})));
+        let first = again(&operation(&json!({"phase": "Failed"})));
         assert_eq!(first.metadata.name.as_deref(), Some("roll-retry-1"));
         assert_eq!(first.metadata.namespace.as_deref(), Some("shop"));
         assert!(!first.spec.cancel && first.status.is_none());
