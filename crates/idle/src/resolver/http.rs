@@ -4,6 +4,7 @@
 //! holds the request before it connects to a pod, and then sends it once. Bodies are streamed in both
 //! directions.
 
+mod client_end;
 mod counted_stream;
 mod forward;
 mod handle;

@@ -10,6 +10,7 @@ mod early_body;
 mod fixture;
 mod grpc;
 mod h2load;
+mod half_closed;
 mod http1;
 mod http2;
 mod idle_connections;

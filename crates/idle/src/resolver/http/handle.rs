@@ -67,8 +67,8 @@ pub(super) struct PendingRequest {
 pub(super) async fn handle(
     downstream: Arc<ClientConnection>,
     request: Request<Incoming>,
+    in_flight: InFlightGuard,
 ) -> Result<Response<ResponseBody>, Infallible> {
-    let in_flight = InFlightGuard::new(&downstream.state);
     let (head, rest) = request.into_parts();
     let resolver = &downstream.resolver;
     let labels = RequestLabels::of(&head, resolver.unbounded_metrics);

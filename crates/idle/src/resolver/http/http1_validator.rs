@@ -80,6 +80,11 @@ impl Http1Validator {
         Ok(())
     }
 
+    /// Whether the bytes so far end with a complete request.
+    pub(super) fn is_between(&self) -> bool {
+        self.state == ParseState::Between && self.line.is_empty()
+    }
+
     /// Validates a line that arrived in one piece, without a copy; returns the bytes after it. `None` if
     /// there is no such line or it is malformed: the check of single bytes finds out how.
     fn whole_line<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Violation> {

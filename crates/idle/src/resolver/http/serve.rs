@@ -10,7 +10,9 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
+use http::{Request, Version};
 use hyper::{
+    body::Incoming,
     server::conn::{http1, http2},
     service::service_fn,
 };
@@ -21,6 +23,7 @@ use super::{
     handle::{ClientConnection, ListenPort, handle},
     http1_validator::MAX_HEAD_SIZE,
     pool::TrackedExecutor,
+    response_body::InFlightGuard,
     responses::BAD,
     validated_stream::ValidatedStream,
 };
@@ -82,6 +85,7 @@ async fn serve_connection(downstream: Arc<ClientConnection>, mut client: Stream)
         client,
         first,
         downstream.state.clone(),
+        *clock,
     ));
     // A client may disconnect at any time, and hyper has answered malformed requests.
     if multiplexed {
@@ -101,7 +105,10 @@ async fn serve_http2(downstream: Arc<ClientConnection>, stream: TokioIo<Validate
         .keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
         .max_header_list_size(MAX_HEAD_SIZE as u32);
-    let service = service_fn(|request| handle(downstream.clone(), request));
+    let service = service_fn(|request| {
+        let in_flight = InFlightGuard::new(&downstream.state);
+        handle(downstream.clone(), request, in_flight)
+    });
     let mut connection = pin!(server.serve_connection(stream, service));
     tokio::select! {
         // First, so that requests which have arrived already are answered.
@@ -119,7 +126,21 @@ async fn serve_http1(downstream: Arc<ClientConnection>, stream: TokioIo<Validate
         .timer(TokioTimer::new())
         .header_read_timeout(downstream.resolver.client_timeout)
         .max_buf_size(2 * MAX_HEAD_SIZE);
-    let service = service_fn(|request| handle(downstream.clone(), request));
+    let service = service_fn(|request: Request<Incoming>| {
+        // Before the first poll: hyper looks for the end of the client's side before that.
+        let in_flight = InFlightGuard::new(&downstream.state);
+        let awaits_answer = &downstream.state.awaits_answer;
+        awaits_answer.store(request.version() == Version::HTTP_11, Ordering::SeqCst);
+        let answer = handle(downstream.clone(), request, in_flight);
+        async {
+            let answer = answer.await;
+            downstream
+                .state
+                .awaits_answer
+                .store(false, Ordering::SeqCst);
+            answer
+        }
+    });
     let connection = server.serve_connection(stream, service);
     let mut connection = pin!(connection.with_upgrades());
     tokio::select! {

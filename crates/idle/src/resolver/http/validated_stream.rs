@@ -1,4 +1,4 @@
-//! A client connection whose HTTP/1 bytes are validated.
+//! A client connection whose HTTP/1 bytes are validated, and whose end waits for answers under way.
 
 use std::{
     io,
@@ -11,9 +11,13 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
+use neap_kit::clock::Clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::http1_validator::{Http1Validator, Violation};
+use super::{
+    client_end::{ClientEnd, ClientEndCheck},
+    http1_validator::{Http1Validator, Violation},
+};
 use crate::resolver::net::Stream;
 
 /// A client connection that fails at the first malformed byte.
@@ -23,6 +27,11 @@ pub(super) struct ValidatedStream {
     first: Bytes,
     validator: Http1Validator,
     state: Arc<ClientConnectionState>,
+    clock: Clock,
+    /// Bytes were written that may not have left the buffers.
+    unflushed: bool,
+    /// Set once the client has shut its side while a request was being answered.
+    end: Option<ClientEnd>,
 }
 
 /// The state of a client connection.
@@ -32,17 +41,51 @@ pub(super) struct ClientConnectionState {
     pub(super) upgraded: AtomicBool,
     /// Requests that are not completely answered.
     pub(super) in_flight: AtomicUsize,
+    /// A request of HTTP/1.1 whose answer has not begun, so that an interim response may be sent.
+    pub(super) awaits_answer: AtomicBool,
     /// Why the client's bytes were rejected.
     pub(super) violation: OnceLock<&'static str>,
 }
 
 impl ValidatedStream {
-    pub(super) fn new(stream: Stream, first: Bytes, state: Arc<ClientConnectionState>) -> Self {
+    pub(super) fn new(
+        stream: Stream,
+        first: Bytes,
+        state: Arc<ClientConnectionState>,
+        clock: Clock,
+    ) -> Self {
         Self {
             stream,
             first,
             validator: Http1Validator::default(),
             state,
+            clock,
+            unflushed: false,
+            end: None,
+        }
+    }
+
+    /// The end of the client's side as hyper sees it: withheld while a complete request is being
+    /// answered, and an error once the client is known to have left.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let answering = self.unflushed || self.state.in_flight.load(Ordering::SeqCst) > 0;
+        if !answering || !self.validator.is_between() {
+            return Poll::Ready(Ok(()));
+        }
+        let check = ClientEndCheck {
+            stream: &self.stream,
+            clock: self.clock,
+            may_probe: !self.unflushed && self.state.awaits_answer.load(Ordering::SeqCst),
+        };
+        let end = self.end.get_or_insert_with(|| ClientEnd::new(self.clock));
+        end.poll(&check, context)
+    }
+
+    fn written(&mut self, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(1..)))
+            && let Some(end) = &mut self.end
+        {
+            end.record_progress(self.clock);
         }
     }
 
@@ -74,7 +117,12 @@ impl AsyncRead for ValidatedStream {
             let length = this.first.remaining().min(buffer.remaining());
             buffer.put_slice(&this.first.split_to(length));
         } else {
+            let room = buffer.remaining();
             ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+            let is_end = room > 0 && buffer.filled().len() == before;
+            if is_end && !this.state.upgraded.load(Ordering::SeqCst) {
+                return this.poll_end(context);
+            }
         }
         if this.state.upgraded.load(Ordering::SeqCst) {
             return Poll::Ready(Ok(()));
@@ -93,7 +141,11 @@ impl AsyncWrite for ValidatedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+        let this = self.get_mut();
+        this.unflushed = true;
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.written(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -101,7 +153,11 @@ impl AsyncWrite for ValidatedStream {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, bytes)
+        let this = self.get_mut();
+        this.unflushed = true;
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, bytes);
+        this.written(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -109,7 +165,14 @@ impl AsyncWrite for ValidatedStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_flush(context))?;
+        this.unflushed = false;
+        if this.end.is_some() {
+            // hyper reads again, and learns that the client has shut its side.
+            context.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
