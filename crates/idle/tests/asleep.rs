@@ -137,6 +137,11 @@ fn workload() -> Workload {
     let pods = json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
     Workload::new("asleep")
         .without_poison("all namespaces share the ports of the resolvers")
+        .differs(
+            "ElastiService",
+            "/status/savedReplicaSeconds",
+            "faults change how long a service sleeps",
+        )
         .actor("operator", operator)
         .actor("cluster", endpoints)
         .given(UserRequest::Create(definition))

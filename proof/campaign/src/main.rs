@@ -156,6 +156,7 @@ fn run(cli: &Cli) -> Result<bool> {
 fn workloads() -> Vec<Workload> {
     let mut all = kit::workloads();
     all.extend(world::workloads());
+    all.extend(neap_release_trial::workloads());
     all
 }
 

@@ -34,7 +34,7 @@ enum Change {
     No(&'static str),
 }
 
-const EXPECTED: [(&str, Scale, Change); 16] = {
+const EXPECTED: [(&str, Scale, Change); 17] = {
     use self::{Change as C, Scale as S};
     const REPLICAS: S = S::Number("/spec/replicas");
     const TEMPLATE: C = C::At("/spec/template");
@@ -69,6 +69,11 @@ const EXPECTED: [(&str, Scale, Change); 16] = {
             "operation",
             S::No("it has steps and no replicas"),
             C::At("/spec/cancel"),
+        ),
+        (
+            "release-stable",
+            S::No("a release has no number"),
+            C::At("/spec/payloadOverride"),
         ),
         ("replica-set", REPLICAS, TEMPLATE),
         (

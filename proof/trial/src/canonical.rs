@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::{
     judge::{FENCE, allowances::TRIGGER},
     plan::plural,
+    workload::PermittedDifference,
 };
 
 /// Kinds that name their children after their own uid, so that the names differ between runs, and
@@ -30,12 +31,17 @@ const VOLUME: &str = "pvc-";
 /// The server generates the suffix.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
+/// A number that Prow draws is longer than this; a test chooses a shorter one.
+const MIN_BUILD_DIGITS: usize = 10;
+
 /// Maps the uids and generated names of a run to names that are the same in every run, and records
 /// when and how often each object was written.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectNames {
     uids: HashMap<String, String>,
     aliases: HashMap<String, String>,
+    /// The numbers of the runs of ProwJobs, which Prow draws. They are also inside longer texts.
+    builds: Vec<(String, String)>,
     /// The time of the write with each revision.
     moments: HashMap<u64, Timestamp>,
     /// The number of writes to each object, by uid.
@@ -75,8 +81,22 @@ impl ObjectNames {
                 }
                 names.uids.insert(metadata.uid.to_string(), place);
             }
+            if &*event.resource == "prow.k8s.io/prowjobs" {
+                names.add_build(event);
+            }
         }
         names
+    }
+
+    fn add_build(&mut self, event: &Event) {
+        let value = event.object.value();
+        let drawn = value["status"]["build_id"].as_str();
+        if let Some(number) = drawn.filter(|number| number.len() >= MIN_BUILD_DIGITS)
+            && self.builds.iter().all(|(known, _)| known != number)
+        {
+            let alias = format!("build of {}", event.path);
+            self.builds.push((number.to_owned(), alias));
+        }
     }
 }
 
@@ -99,7 +119,11 @@ pub(crate) fn comparison_key(resource: &str, path: &str, object: &Object) -> Str
 }
 
 /// The object without values of its own run, and the number of its fields that were masked.
-pub(crate) fn canonical(object: &Object, names: &ObjectNames) -> (Value, FieldCoverage) {
+pub(crate) fn canonical(
+    object: &Object,
+    names: &ObjectNames,
+    differences: &[PermittedDifference],
+) -> (Value, FieldCoverage) {
     let mut value = object.value();
     let mut share = FieldCoverage::default();
     let version = &mut value["metadata"]["resourceVersion"];
@@ -112,7 +136,7 @@ pub(crate) fn canonical(object: &Object, names: &ObjectNames) -> (Value, FieldCo
     share.masked += forget_trigger(&mut value["metadata"]);
     share.masked += forget(&mut value["metadata"], "annotations", FENCE);
     share.masked += forget_attempts(&mut value);
-    share.masked += forget_saved(&mut value);
+    share.masked += forget_differences(&mut value, differences);
     let last = names.moments.get(&object.revision());
     let mask = Mask {
         names,
@@ -175,14 +199,19 @@ fn forget_attempts(value: &mut Value) -> usize {
     steps.map(forget).count()
 }
 
-/// Faults change how long a service slept; that the time was counted must not change.
-fn forget_saved(value: &mut Value) -> usize {
-    if value["kind"] != "ElastiService" {
-        return 0;
+/// The fields that a workload permits to differ. A value that is zero or empty is none.
+fn forget_differences(value: &mut Value, differences: &[PermittedDifference]) -> usize {
+    let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+    let of_kind = differences.iter().filter(|one| one.kind == kind);
+    let mut forgotten = 0;
+    for one in of_kind {
+        let field = value.pointer_mut(one.pointer);
+        if let Some(field) = field.filter(|field| **field != 0 && **field != "") {
+            *field = "that of its run".into();
+            forgotten += 1;
+        }
     }
-    let saved = value.pointer_mut("/status/savedReplicaSeconds");
-    let counted = saved.filter(|saved| saved.as_i64().is_some_and(|seconds| seconds > 0));
-    counted.map(|saved| *saved = "some".into()).iter().count()
+    forgotten
 }
 
 /// The message without the number of the attempt.
@@ -287,10 +316,20 @@ impl Mask<'_> {
                     *text = format!("{folder}/{alias}");
                 } else if let Some(word) = self.word(field, text) {
                     word.clone_into(text);
+                } else {
+                    self.forget_builds(text);
                 }
                 share.compared += 1;
             }
             _ => share.compared += 1,
+        }
+    }
+
+    fn forget_builds(&self, text: &mut String) {
+        for (number, alias) in &self.names.builds {
+            if text.contains(number) {
+                *text = text.replace(number, alias);
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn comparable_state(objects: &[LocatedObject], history: &[Arc<Event>]
         if is_history(resource, object) {
             continue;
         }
-        let (mut value, _) = canonical::canonical(object, &names);
+        let (mut value, _) = canonical::canonical(object, &names, &[]);
         for map in ["labels", "annotations"] {
             forget(&mut value["metadata"], map);
         }

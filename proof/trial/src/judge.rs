@@ -213,7 +213,7 @@ impl CanonicalForms {
         for (resource, path, object) in record.states.iter().flatten() {
             if is_compared(resource) {
                 forms.entry(object.revision()).or_insert_with(|| {
-                    let (value, share) = canonical::canonical(object, &names);
+                    let (value, share) = canonical::canonical(object, &names, &record.differences);
                     (
                         canonical::comparison_key(resource, path, object),
                         value,

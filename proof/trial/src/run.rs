@@ -25,6 +25,7 @@ use crate::{
     poisoned_objects,
     quiescence::{self, QUIET_TIMEOUT},
     run_state::RunState,
+    workload::PermittedDifference,
 };
 
 /// The virtual time at which runs start.
@@ -56,6 +57,8 @@ pub struct RunRecord {
     pub poisoned: bool,
     /// Violations observed during the run.
     pub violations: Vec<Violation>,
+    /// The fields that differ from run to run.
+    pub(crate) differences: Vec<PermittedDifference>,
 }
 
 /// Plays one plan in this process.
@@ -126,6 +129,9 @@ fn run_recorded(
             .push(Violation::new(Oracle::Panic, "panic", panic));
     }
     record.idle = run_state.matcher.lock().idle();
+    record
+        .differences
+        .clone_from(&parameters.workload.differences);
     Ok((record, run_state))
 }
 

@@ -33,6 +33,16 @@ pub struct Workload {
     pub steps: Vec<Step>,
     /// Why there can be no poisoned objects next to it, if so.
     unpoisoned: Option<&'static str>,
+    pub(crate) differences: Vec<PermittedDifference>,
+}
+
+/// A field whose value is another in every run, with the reason.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PermittedDifference {
+    pub(crate) kind: &'static str,
+    pub(crate) pointer: &'static str,
+    #[expect(dead_code, reason = "the reason is documentation")]
+    why: &'static str,
 }
 
 /// A step of a workload.
@@ -70,7 +80,16 @@ impl Workload {
             services: Vec::new(),
             steps: Vec::new(),
             unpoisoned: None,
+            differences: Vec::new(),
         }
+    }
+
+    /// Permits the value of a field to differ from that of a run without faults, and says why: a hash of
+    /// uids is one. That the field is there is compared.
+    pub fn differs(mut self, kind: &'static str, pointer: &'static str, why: &'static str) -> Self {
+        self.differences
+            .push(PermittedDifference { kind, pointer, why });
+        self
     }
 
     /// Declares that there can be no poisoned objects next to it, and why: a controller that treats

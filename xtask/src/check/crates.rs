@@ -34,7 +34,7 @@ const WITH_PROGRAMS: &[&str] = &[
 
 /// The binary composes all; `pocket` depends on no other crate of ours; areas meet in Kubernetes objects,
 /// never in code.
-const ALLOWED: [Row; 22] = [
+const ALLOWED: [Row; 23] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -63,7 +63,24 @@ const ALLOWED: [Row; 22] = [
     ("neap-determinism", These(&[]), &[]),
     (
         "neap-campaign",
-        These(&["neap-trial", "neap-determinism", "neap-kit", "neap-world"]),
+        These(&[
+            "neap-trial",
+            "neap-determinism",
+            "neap-kit",
+            "neap-world",
+            "neap-release-trial",
+        ]),
+        &[],
+    ),
+    (
+        "neap-release-trial",
+        These(&[
+            "neap-trial",
+            "neap-kit",
+            "neap-pocket",
+            "neap-emulators",
+            "neap-release",
+        ]),
         &[],
     ),
     ("neap-emulators", KIT, WITH_PROGRAMS),

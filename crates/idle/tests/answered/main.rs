@@ -80,6 +80,11 @@ fn workload(state: &Arc<RunState>) -> Workload {
     let idle = json!({"metadata": {"annotations": {VERDICT_ANNOTATION: "idle"}}});
     Workload::new("answered")
         .without_poison("all namespaces share the ports of the resolvers")
+        .differs(
+            "ElastiService",
+            "/status/savedReplicaSeconds",
+            "faults change how long a service sleeps",
+        )
         .actor("operator", move |context| {
             operator::components(context, &ours)
         })

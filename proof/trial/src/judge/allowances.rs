@@ -62,8 +62,8 @@ pub const ALLOWANCES: [Allowance; 10] = [
         why: "revisions, ReplicaSets without pods, pauses that are over, and field managers describe the path, and two paths to one declaration differ",
     },
     Allowance {
-        what: "status.savedReplicaSeconds of ElastiServices",
-        why: "faults change how long a service slept; that the time was counted is compared",
+        what: "fields that a workload names with `Workload::differs`",
+        why: "they are hashes of uids, times slept, or counts of the writes of another object; that there is a value is compared, and each has its reason in the workload",
     },
 ];
 
