@@ -12,6 +12,7 @@
 pub mod config_files;
 pub mod controller;
 pub mod decide;
+pub mod dry_run;
 pub mod facts;
 pub mod garbage;
 pub mod options;
@@ -20,4 +21,4 @@ pub mod registry_reader;
 pub mod release_reader;
 mod state;
 
-pub use state::StreamState;
+pub use state::{ControllerSettings, StreamState};

@@ -81,6 +81,11 @@ impl Leadership {
         leadership
     }
 
+    /// Leadership of a process that only reads: it never writes.
+    pub fn never(clock: Clock) -> Self {
+        Self::new(clock).1
+    }
+
     /// The term in which a write may start now. Call it immediately before the write: a process that
     /// was suspended in between must not start it.
     pub fn check(&self) -> Result<Term, NotLeading> {

@@ -58,6 +58,15 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         http: 409,
     },
     CatalogueEntry {
+        code: Code("NT-RELEASE-0007"),
+        title: "the next decision about a stream cannot be shown",
+        cause: "The ImageStreams, ReleasePayloads, Jobs or ProwJobs could not be listed, or the stream was deleted meanwhile.",
+        remedy: "Use an account that may list these kinds in all namespaces, and run the command again.",
+        class: Class::UserFixable,
+        retry: Retry::WithBackoff,
+        http: 403,
+    },
+    CatalogueEntry {
         code: Code("NT-RELEASE-0101"),
         title: "an argument of a payload command is not valid",
         cause: "The name of an image, a flag or a document on the command line cannot be read.",

@@ -21,12 +21,12 @@ use neap_kit::{
 };
 
 use super::{
-    decide::decide, options::StreamOptions, prow_config::SharedProwConfig,
+    StreamState, decide::decide, options::StreamOptions, prow_config::SharedProwConfig,
     release_reader::CachedReader,
 };
 use crate::{
     api::{ProwJobRun, ReleasePayload, annotations, labels},
-    config::{ANNOTATION_LIMIT, CONFIG_MAP_LIMIT, parse},
+    config::{CONFIG_MAP_LIMIT, parse},
     image_stream::api::ImageStream,
     payload::{
         controller::{runs_by_payload, watch_runs},
@@ -78,6 +78,7 @@ pub(super) struct Sources {
     pub(super) by_name: Index<ImageStream>,
     pub(super) payloads: Cache<ReleasePayload>,
     pub(super) jobs: Cache<Job>,
+    all_runs: Cache<ProwJobRun>,
     pub(super) runs: Index<ProwJobRun>,
     pub(super) periodic_runs: Cache<ProwJobRun>,
     /// Runs of periodics by their source.
@@ -103,6 +104,7 @@ impl Sources {
             payloads: builder.cache()?,
             jobs: builder.cache()?,
             runs: runs_by_payload(&runs),
+            all_runs: runs,
             periodics_by_source: Index::new(&periodic_runs, |run| {
                 run.annotation(annotations::SOURCE)
                     .map(str::to_owned)
@@ -115,6 +117,15 @@ impl Sources {
         })
     }
 
+    /// Resolves once all caches are filled.
+    pub(super) async fn synced(&self) {
+        self.streams.synced().await;
+        self.payloads.synced().await;
+        self.jobs.synced().await;
+        self.all_runs.synced().await;
+        self.periodic_runs.synced().await;
+    }
+
     /// The sources of the stream of this name.
     fn sources_of(&self, namespace: &str, stream: &str) -> Vec<Key> {
         let found = self.by_name.get(&format!("{namespace}/{stream}"));
@@ -122,12 +133,21 @@ impl Sources {
     }
 }
 
-/// The namespace and name of the stream whose source this is.
+/// The namespace and name of the stream whose source this is. The name of a stream whose configuration is in a
+/// ConfigMap is in its state.
 fn stream_name(source: &ImageStream) -> Option<String> {
-    let text = annotation(source, annotations::CONFIG)?;
-    let config = parse(text, ANNOTATION_LIMIT.max(CONFIG_MAP_LIMIT)).ok()?;
+    let name = match annotation(source, annotations::CONFIG) {
+        Some(text) => parse(text, CONFIG_MAP_LIMIT).ok()?.name,
+        None => recorded_state(source)?.stream,
+    };
     let namespace = source.metadata.namespace.as_deref().unwrap_or_default();
-    Some(format!("{namespace}/{}", config.name))
+    (!name.is_empty()).then(|| format!("{namespace}/{name}"))
+}
+
+/// The state of the stream of this source, as it was written last.
+pub(super) fn recorded_state(source: &ImageStream) -> Option<StreamState> {
+    annotation(source, annotations::CONFIG_REF)?;
+    serde_json::from_str(annotation(source, annotations::STREAM_STATE)?).ok()
 }
 
 /// Whether this ImageStream is the source of a stream.

@@ -26,14 +26,14 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
-use neap_kit::event::EventDraft;
+use neap_kit::{event::EventDraft, key::Key};
 
 pub use self::{
     actions::{Actions, WhyNot},
     verification::backoff,
 };
 use super::{
-    StreamState,
+    ControllerSettings, StreamState,
     facts::{Facts, annotation},
 };
 use crate::{
@@ -79,24 +79,51 @@ pub enum StreamChange {
     CreateRun(Box<ProwJob>),
 }
 
+impl StreamChange {
+    /// What is done to the object.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::UpdateStream { .. } => "update",
+            _ => "create",
+        }
+    }
+
+    /// The kind of the object.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::UpdateStream { .. } | Self::CreateMirror(_) => "ImageStream",
+            Self::CreatePayload(_) => "ReleasePayload",
+            Self::CreateJob(_) => "Job",
+            Self::CreateRun(_) => "ProwJob",
+        }
+    }
+
+    /// The object.
+    pub fn key(&self) -> Key {
+        match self {
+            Self::UpdateStream { stream, .. } => Key::of(&**stream),
+            Self::CreateMirror(mirror) => Key::of(&**mirror),
+            Self::CreatePayload(payload) => Key::of(&**payload),
+            Self::CreateJob(job) => Key::of(&**job),
+            Self::CreateRun(run) => Key::of(&**run),
+        }
+    }
+
+    /// Why, for changes of what exists.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::UpdateStream { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for StreamChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |meta: &kube::api::ObjectMeta| {
-            let namespace = meta.namespace.as_deref().unwrap_or_default();
-            format!("{namespace}/{}", meta.name.as_deref().unwrap_or_default())
-        };
-        match self {
-            Self::UpdateStream { stream, reason, .. } => {
-                write!(f, "update ImageStream {}: {reason}", name(&stream.metadata))
-            }
-            Self::CreateMirror(mirror) => {
-                write!(f, "create ImageStream {}", name(&mirror.metadata))
-            }
-            Self::CreatePayload(payload) => {
-                write!(f, "create ReleasePayload {}", name(&payload.metadata))
-            }
-            Self::CreateJob(job) => write!(f, "create Job {}", name(&job.metadata)),
-            Self::CreateRun(run) => write!(f, "create ProwJob {}", name(&run.metadata)),
+        write!(f, "{} {} {}", self.verb(), self.kind(), self.key())?;
+        match self.reason() {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
         }
     }
 }
@@ -213,7 +240,7 @@ pub fn decide(facts: &Facts) -> Decision {
     publish::decide(&mut draft, &actions);
     periodic::decide(&mut draft, &actions);
     write_target(&mut draft, target);
-    let mut state = actions.state(why_not);
+    let mut state = identified(facts, actions.state(why_not));
     state.problems = std::mem::take(&mut draft.problems);
     state.problems.sort();
     state.problems.dedup();
@@ -229,11 +256,33 @@ pub fn decide(facts: &Facts) -> Decision {
 
 /// An Event is told once: the state remembers the problem.
 fn forget_known(events: &mut Vec<EventDraft>, facts: &Facts) {
-    let known = annotation(&facts.source, annotations::STREAM_STATE);
-    let known: StreamState = known
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let known = known_state(facts);
     events.retain(|event| !known.problems.contains(&event.message));
+}
+
+/// The state that was written last.
+fn known_state(facts: &Facts) -> StreamState {
+    let known = annotation(&facts.source, annotations::STREAM_STATE);
+    known
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+/// The state, with what identifies the stream. The name of a stream whose configuration cannot be read is the
+/// last that was known.
+fn identified(facts: &Facts, state: StreamState) -> StreamState {
+    let (stream, stable) = if let Ok(config) = &facts.config {
+        (config.name.clone(), config.is_stable())
+    } else {
+        let known = known_state(facts);
+        (known.stream, known.stable)
+    };
+    StreamState {
+        stream,
+        stable,
+        controller: Some(ControllerSettings::of(&facts.options)),
+        ..state
+    }
 }
 
 /// How long until the stream is looked at again.
@@ -249,6 +298,7 @@ fn requeue_after(facts: &Facts, requeue_at: Option<Timestamp>) -> Duration {
 
 /// Nothing to do but to say why. The Event is told once: the state remembers it.
 fn idle(facts: &Facts, state: StreamState, events: Vec<EventDraft>) -> Decision {
+    let state = identified(facts, state);
     let mut changes = Vec::new();
     write_state(&mut changes, facts, &state);
     Decision {

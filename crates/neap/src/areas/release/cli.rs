@@ -3,6 +3,7 @@
 mod change;
 pub(super) mod controllers;
 mod list;
+mod plan;
 mod releases;
 mod show;
 mod validate;
@@ -34,6 +35,11 @@ Examples:
   neap release retry 4.21.0-0.nightly-2026-01-02-030405             cut a new release of the same images
   neap release retry 4.21.0-0.nightly-2026-01-02-030405 --job aws   run one verification job once more";
 
+const PLAN_HELP: &str = "\
+The decision is made with the settings of the controller that looked at the stream last, which are part of
+its state; flags override them. Nothing is written. Where the job configuration of Prow is not known, every
+job of the stream counts as known.";
+
 const VALIDATE_HELP: &str = "\
 Checks every *.json file below DIR: unknown fields, values that are not valid, periodic jobs that are
 used twice. Each problem is printed with the file and the path of the field. Nothing is read from a
@@ -58,6 +64,7 @@ impl AreaCommand for Command {
             ReleaseCommand::List(options) => block_on(list::releases(&options, out)),
             ReleaseCommand::Show(options) => block_on(show::show(&options, out)),
             ReleaseCommand::Jobs(options) => block_on(show::jobs(&options, out)),
+            ReleaseCommand::Plan(options) => block_on(plan::run(&options, symbols, out)),
             ReleaseCommand::Replay(options) => block_on(show::replay(&options, symbols, out)),
             ReleaseCommand::Accept(options) => {
                 block_on(change::decide(&options, "Accepted", symbols, out))
@@ -97,7 +104,11 @@ enum ReleaseCommand {
     Show(NameOptions),
 
     /// Show the verification jobs of a release, with every attempt
-    Jobs(NameOptions),
+    Jobs(JobsOptions),
+
+    /// Show what the controller would do now about a stream, and why not more
+    #[command(after_help = PLAN_HELP)]
+    Plan(PlanOptions),
 
     /// Compute the verdict about a release again from the recorded facts
     Replay(NameOptions),
@@ -151,6 +162,47 @@ struct ListOptions {
 struct NameOptions {
     /// Name of the release
     name: String,
+
+    #[command(flatten)]
+    scope: Scope,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+struct JobsOptions {
+    /// Name of the release
+    name: String,
+
+    #[command(flatten)]
+    scope: Scope,
+
+    #[command(flatten)]
+    listing: ListingOptions,
+}
+
+#[derive(Debug, Args)]
+struct PlanOptions {
+    /// Name of the stream, or of its source ImageStream
+    stream: String,
+
+    /// File or folder with the job configuration of Prow; may be repeated
+    #[arg(long, visible_alias = "prow-config", value_name = "PATH")]
+    job_config: Vec<PathBuf>,
+
+    /// Namespace of the Jobs that assemble releases
+    #[arg(long, value_name = "NAMESPACE")]
+    job_namespace: Option<String>,
+
+    /// Namespace of ProwJobs
+    #[arg(long, value_name = "NAMESPACE")]
+    prow_namespace: Option<String>,
+
+    /// Registry of ImageStreams whose status names no public repository
+    #[arg(long, value_name = "HOST")]
+    registry: Option<String>,
 
     #[command(flatten)]
     scope: Scope,

@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use neap_kit::{apply::Error, builder::Tools, key::Key};
 
-use super::Sources;
+use super::{Sources, recorded_state};
 use crate::{
     api::{ProwJobState, annotations},
     config::{ANNOTATION_LIMIT, CONFIG_MAP_LIMIT, ConfigError, ReleaseConfig, parse},
@@ -180,7 +180,7 @@ impl Sources {
             .iter()
             .flat_map(|it| self.streams.list(it))
         {
-            let stable = stable_config(&target);
+            let stable = stable_name(&target);
             let has_releases = annotation(&target, annotations::HAS_RELEASES) == Some("true");
             let repository = public_repository(&target, options);
             if !has_releases && stable.is_none() {
@@ -202,7 +202,7 @@ impl Sources {
                 let repository = repository.as_deref();
                 accepted.push(AcceptedRelease {
                     stream: stream.clone(),
-                    is_stable: stable.as_ref().is_some_and(|config| config.name == *stream),
+                    is_stable: stable.as_ref() == Some(stream),
                     tag: tag.name.clone(),
                     created: created(tag),
                     pull_spec: repository
@@ -281,9 +281,14 @@ fn is_of_stream(tag: &TagReference, config: &ReleaseConfig) -> bool {
     name.map_or(config.is_stable(), |name| *name == config.name)
 }
 
-fn stable_config(source: &ImageStream) -> Option<ReleaseConfig> {
-    let config = parse(annotation(source, annotations::CONFIG)?, CONFIG_MAP_LIMIT).ok()?;
-    config.is_stable().then_some(config)
+/// The name of the Stable stream whose source this is.
+fn stable_name(source: &ImageStream) -> Option<String> {
+    let Some(text) = annotation(source, annotations::CONFIG) else {
+        let state = recorded_state(source)?;
+        return state.stable.then_some(state.stream);
+    };
+    let config = parse(text, CONFIG_MAP_LIMIT).ok()?;
+    config.is_stable().then_some(config.name)
 }
 
 fn starts_upgrades(config: &ReleaseConfig) -> bool {

@@ -4,16 +4,19 @@ use std::{fmt::Write as _, io::Write};
 
 use jiff::Timestamp;
 use neap_release::{
-    api::{JobStatus, ReleasePayload, ReleasePayloadStatus},
+    api::{JobStatus, ReleasePayload, ReleasePayloadStatus, conditions},
     payload::Phase,
     replay,
 };
 use serde_json::json;
 
-use super::{NameOptions, list::why, releases::Releases};
+use super::{JobsOptions, NameOptions, list::why, releases::Releases};
 use crate::{
     exit::{Exit, Failure},
-    inspect::{print, table::table},
+    inspect::{
+        listing::{self, Column, Listed, Listing},
+        print,
+    },
     symbols::Symbols,
 };
 
@@ -65,37 +68,53 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
     print::text(out, &text)
 }
 
-/// What happened to a release, in order.
+/// What happened to a release, in order. Times have the precision of a second: what has the same one is in the
+/// order of a release's life.
 fn timeline(payload: &ReleasePayload) -> Vec<(Timestamp, String)> {
     let status = payload.status.clone().unwrap_or_default();
     let mut moments = Vec::new();
     if let Some(created) = &payload.metadata.creation_timestamp {
-        moments.push((created.0, "the release was cut".to_owned()));
+        moments.push((created.0, Step::Cut, "the release was cut".to_owned()));
     }
     for condition in status.conditions.iter().filter(|it| it.status == "True") {
+        let step = match condition.type_.as_str() {
+            conditions::CREATED | conditions::FAILED => Step::Image,
+            conditions::MIRRORED | conditions::MIRROR_FAILED => Step::Mirror,
+            _ => Step::Verdict,
+        };
         let message = &condition.message;
         let text = format!("{}: {message}", condition.type_);
-        moments.push((condition.last_transition_time.0, text));
+        moments.push((condition.last_transition_time.0, step, text));
     }
     for (list, jobs) in lists(&status) {
         for job in jobs {
-            for run in &job.results {
+            for (attempt, run) in job.results.iter().enumerate() {
                 let name = &run.coordinates.name;
                 if let Some(started) = &run.start_time {
-                    moments.push((
-                        started.0,
-                        format!("{list} job {} started: {name}", job.name),
-                    ));
+                    let text = format!("{list} job {} started: {name}", job.name);
+                    moments.push((started.0, Step::Run(attempt, false), text));
                 }
                 if let Some(ended) = &run.completion_time {
                     let text = format!("{list} job {} ended: {:?}", job.name, run.state);
-                    moments.push((ended.0, text));
+                    moments.push((ended.0, Step::Run(attempt, true), text));
                 }
             }
         }
     }
     moments.sort();
-    moments
+    let moments = moments.into_iter();
+    moments.map(|(moment, _, text)| (moment, text)).collect()
+}
+
+/// The steps of a release's life, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Cut,
+    Image,
+    Mirror,
+    /// An attempt at a job: its start, and then its end.
+    Run(usize, bool),
+    Verdict,
 }
 
 fn lists(status: &ReleasePayloadStatus) -> [(&'static str, &[JobStatus]); 3] {
@@ -106,49 +125,70 @@ fn lists(status: &ReleasePayloadStatus) -> [(&'static str, &[JobStatus]); 3] {
     ]
 }
 
-pub(super) async fn jobs(options: &NameOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    let payload = Releases::of(&options.scope)
-        .await?
-        .payload(&options.name)
-        .await?;
-    let status = payload.status.unwrap_or_default();
-    if let Some(format) = options.output.data() {
-        let lists = json!({
-            "blocking": status.blocking_job_results, "informing": status.informing_job_results,
-            "upgrade": status.upgrade_job_results,
-        });
-        return print::data(out, format, "ReleaseJobs", &lists);
-    }
-    let mut rows = Vec::new();
-    for (list, jobs) in lists(&status) {
+const JOB_COLUMNS: &[Column] = &[
+    Column::new("LIST"),
+    Column::new("JOB"),
+    Column::new("RUN"),
+    Column::new("STATE"),
+    Column::new("PROW JOB").wide(),
+    Column::new("CLUSTER").wide(),
+    Column::new("URL"),
+];
+
+pub(super) async fn jobs(options: &JobsOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let releases = Releases::of(&options.scope).await?;
+    let read = async || {
+        let payload = releases.payload(&options.name).await?;
+        let status = payload.status.unwrap_or_default();
+        Ok(Listing {
+            kind: "ReleaseJobList",
+            resource: "job",
+            columns: JOB_COLUMNS,
+            items: listed_jobs(&status),
+            empty: "No jobs verify this release.".to_owned(),
+        })
+    };
+    listing::show(options.listing, releases.clock, out, read).await
+}
+
+/// Each job, and after it each of its runs.
+fn listed_jobs(status: &ReleasePayloadStatus) -> Vec<Listed> {
+    let mut items = Vec::new();
+    for (list, jobs) in lists(status) {
         for job in jobs {
-            let row = |name: &str, state: String, url: &str| {
-                vec![
+            let runs = job.results.len();
+            items.push(Listed {
+                name: job.name.clone(),
+                cells: vec![
                     list.to_owned(),
                     job.name.clone(),
-                    name.to_owned(),
-                    state,
-                    url.to_owned(),
-                ]
-            };
-            rows.push(row(
-                &format!("{} runs", job.results.len()),
-                format!("{:?}", job.state),
-                "",
-            ));
+                    format!("{runs} {}", if runs == 1 { "run" } else { "runs" }),
+                    format!("{:?}", job.state),
+                    job.job_name.clone(),
+                    String::new(),
+                    String::new(),
+                ],
+                data: json!({"list": list, "job": job}),
+            });
             for run in &job.results {
-                rows.push(row(
-                    &run.coordinates.name,
-                    format!("  {:?}", run.state),
-                    &run.url,
-                ));
+                let at = &run.coordinates;
+                items.push(Listed {
+                    name: format!("{}/{}", job.name, at.name),
+                    cells: vec![
+                        list.to_owned(),
+                        job.name.clone(),
+                        at.name.clone(),
+                        format!("  {:?}", run.state),
+                        job.job_name.clone(),
+                        at.cluster.clone(),
+                        run.url.clone(),
+                    ],
+                    data: json!({"list": list, "run": run, "of": job.name}),
+                });
             }
         }
     }
-    if rows.is_empty() {
-        return print::text(out, "No jobs verify this release.");
-    }
-    print::text(out, &table(&["LIST", "JOB", "RUN", "STATE", "URL"], &rows))
+    items
 }
 
 pub(super) async fn replay(
@@ -183,4 +223,69 @@ pub(super) async fn replay(
     );
     Err(Failure::new("NT-RELEASE-0006", Exit::Failed, &what, &found.differences.join("; "))
         .remedy("look at who wrote the status: kubectl get releasepayload NAME -o yaml --show-managed-fields"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release whose life took one second.
+    fn payload() -> ReleasePayload {
+        let now = "2026-01-02T03:04:05Z";
+        let condition = |type_: &str, message: &str| {
+            json!({
+                "type": type_, "status": "True", "reason": "R", "message": message, "lastTransitionTime": now,
+            })
+        };
+        let run = |name: &str, state: &str| {
+            json!({
+                "coordinates": {"name": name, "namespace": "ci", "cluster": "build01"}, "state": state,
+                "startTime": now, "completionTime": now, "humanProwResultsURL": "",
+            })
+        };
+        let job = json!({
+            "ciConfigurationName": "aws", "ciConfigurationJobName": "e2e-aws", "state": "Success",
+            "results": [run("r-aws", "Failure"), run("r-aws-1", "Success")],
+        });
+        serde_json::from_value(json!({
+            "apiVersion": "release.openshift.io/v1alpha1", "kind": "ReleasePayload",
+            "metadata": {"name": "r", "namespace": "ocp", "creationTimestamp": now},
+            "spec": {
+                "payloadCoordinates": {
+                    "namespace": "ocp", "streamName": "s", "imagestreamName": "release", "imagestreamTagName": "r",
+                },
+            },
+            "status": {
+                "conditions": [condition("PayloadAccepted", "passed"), condition("PayloadCreated", "made")],
+                "blockingJobResults": [job],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_happened_in_one_second_is_in_the_order_of_a_releases_life() {
+        let texts: Vec<_> = timeline(&payload()).into_iter().map(|(_, it)| it).collect();
+        assert_eq!(
+            texts,
+            [
+                "the release was cut",
+                "PayloadCreated: made",
+                "blocking job aws started: r-aws",
+                "blocking job aws ended: Failure",
+                "blocking job aws started: r-aws-1",
+                "blocking job aws ended: Success",
+                "PayloadAccepted: passed",
+            ]
+        );
+    }
+
+    #[test]
+    fn jobs_are_followed_by_their_runs() {
+        let items = listed_jobs(&payload().status.unwrap());
+        let names: Vec<_> = items.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["aws", "aws/r-aws", "aws/r-aws-1"]);
+        assert_eq!(items[0].cells[2..4], ["2 runs", "Success"]);
+        assert!(items.iter().all(|it| it.cells.len() == JOB_COLUMNS.len()));
+    }
 }
