@@ -9,6 +9,7 @@ mod in_process;
 mod kit;
 mod loaded;
 mod pocket;
+mod release;
 mod report;
 mod row;
 mod up;
@@ -35,6 +36,8 @@ pub(crate) enum Area {
     Up,
     /// Services that sleep
     Idle,
+    /// Payloads, imports and ProwJobs
+    ReleaseTools,
 }
 
 /// How the rows are printed.
@@ -62,6 +65,8 @@ struct Subjects {
     peer: Option<PathBuf>,
     /// Other proxies, by their names.
     proxies: Vec<(&'static str, PathBuf)>,
+    /// Programs that a figure needs or compares with, by the flags that name them.
+    programs: Vec<(&'static str, PathBuf)>,
 }
 
 impl Subjects {
@@ -71,8 +76,9 @@ impl Subjects {
             Area::Idle => Built::as_shipped()?,
             _ => Built::new()?,
         };
-        let (mut peer, mut proxies) = (None, Vec::new());
+        let (mut peer, mut proxies, mut programs) = (None, Vec::new(), Vec::new());
         match area {
+            Area::ReleaseTools => programs = crate::tools::registry_programs(!no_peer)?,
             _ if no_peer => {}
             Area::Idle => proxies = crate::tools::proxies()?,
             _ => peer = Some(crate::tools::reference()?),
@@ -81,6 +87,7 @@ impl Subjects {
             ours,
             peer,
             proxies,
+            programs,
         })
     }
 }
@@ -100,6 +107,7 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
         Area::Kit => kit::figures(),
         Area::Up => up::figures(),
         Area::Idle => idle::figures(),
+        Area::ReleaseTools => release::figures(),
     };
     if let Some(only) = &scope.only {
         figures = chosen(figures, only)?;

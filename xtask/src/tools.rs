@@ -61,6 +61,15 @@ pub(crate) fn api_testdata() -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// Debian's registry, and skopeo if it is compared with.
+pub(crate) fn registry_programs(peer: bool) -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut programs = vec![("registry", debian::get(debian::REGISTRY)?)];
+    if peer {
+        programs.push(("skopeo", debian::get(debian::SKOPEO)?));
+    }
+    Ok(programs)
+}
+
 /// The registry client of go-containerregistry: the one named by `NEAP_CRANE`, or one built from source.
 pub(crate) fn crane() -> Result<PathBuf> {
     match std::env::var_os("NEAP_CRANE") {

@@ -18,6 +18,7 @@ pub mod objects;
 pub mod orphans;
 mod process;
 pub mod reference;
+pub mod release;
 pub mod rng;
 pub mod server;
 pub mod skip;

@@ -9,6 +9,7 @@
 mod idle_command;
 mod leaders_command;
 mod orphans_command;
+mod release_command;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -139,6 +140,8 @@ enum Task {
     Measure(Measure),
     /// Measure services that sleep, and print the figures of each program as JSON
     Idle(idle_command::IdleCommand),
+    /// Measure the release tools, and print the figures as JSON
+    Release(release_command::ReleaseCommand),
 }
 
 #[derive(Debug, Args)]
@@ -287,6 +290,10 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
         }
         Task::Idle(task) => {
             println!("{}", task.measured(neap).await?);
+            Ok(())
+        }
+        Task::Release(task) => {
+            println!("{}", printed(task.measured(neap).await?));
             Ok(())
         }
     }

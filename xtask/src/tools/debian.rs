@@ -49,14 +49,19 @@ pub(crate) const FOR_TESTS: [Program; 8] = [
     program("postgres", "NEAP_POSTGRES", "postgresql", POSTGRESQL),
     program("prometheus", "NEAP_PROMETHEUS", "prometheus", "usr/bin"),
     program("h2load", "NEAP_H2LOAD", "nghttp2-client", "usr/bin"),
-    program("skopeo", "NEAP_SKOPEO", "skopeo", "usr/bin"),
-    program(
-        "docker-registry",
-        "NEAP_DOCKER_REGISTRY",
-        "docker-registry",
-        "usr/bin",
-    ),
+    SKOPEO,
+    REGISTRY,
 ];
+
+/// A client of registries.
+pub(crate) const SKOPEO: Program = program("skopeo", "NEAP_SKOPEO", "skopeo", "usr/bin");
+/// A registry.
+pub(crate) const REGISTRY: Program = program(
+    "docker-registry",
+    "NEAP_DOCKER_REGISTRY",
+    "docker-registry",
+    "usr/bin",
+);
 
 /// The program that its variable names, or the one that the machine has, or the one that was fetched
 /// before, or one that is fetched now.

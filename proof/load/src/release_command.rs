@@ -1,0 +1,43 @@
+//! The command that measures the release tools.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use neap_load::{measure::Figure, release};
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseCommand {
+    /// The figure to measure
+    #[arg(value_enum)]
+    what: ReleaseFigure,
+    /// Debian's docker-registry, in which the images are
+    #[arg(long, value_name = "FILE")]
+    registry: Option<PathBuf>,
+    /// skopeo, to compare with
+    #[arg(long, value_name = "FILE")]
+    skopeo: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ReleaseFigure {
+    /// Assembly of a payload of 200 components
+    Assemble,
+    /// Imports of 5,000 tags
+    Imports,
+    /// A cache of 100,000 ProwJobs
+    ProwJobs,
+}
+
+impl ReleaseCommand {
+    pub(crate) async fn measured(&self, neap: &Path) -> Result<Vec<Figure>> {
+        let registry = || self.registry.as_deref().context("--registry is missing");
+        match self.what {
+            ReleaseFigure::Assemble => {
+                release::assemble(neap, registry()?, self.skopeo.as_deref()).await
+            }
+            ReleaseFigure::Imports => release::imports(neap, registry()?).await,
+            ReleaseFigure::ProwJobs => release::prow_jobs(neap).await,
+        }
+    }
+}
