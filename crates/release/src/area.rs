@@ -3,6 +3,8 @@
 
 mod codes;
 mod judge;
+#[cfg(test)]
+mod rights;
 
 use kube::CustomResourceExt;
 use neap_kit::area::{Area, AreaKind, Metric, ResourceType, Right, Role, RoleScope};
@@ -86,6 +88,47 @@ pub const AREA: Area = Area {
                 &["get", "create", "update", "list", "watch"],
             )],
         },
+        Role {
+            name: "neap-release-imports",
+            scope: RoleScope::Cluster,
+            account: "neap-release-imports",
+            rights: &[
+                Right::new("image.openshift.io", &["imagestreams"], READ),
+                Right::new("image.openshift.io", &["imagestreams/status"], &["update"]),
+                Right::new("", &["secrets"], &["list"]),
+                Right::new("", &["events"], &["create", "update", "get"]),
+            ],
+        },
+        Role {
+            name: "neap-release-imports-leader",
+            scope: RoleScope::OwnNamespace,
+            account: "neap-release-imports",
+            rights: &[Right::new(
+                "coordination.k8s.io",
+                &["leases"],
+                &["get", "create", "update", "list", "watch"],
+            )],
+        },
+        // For plain Kubernetes and for OpenShift, where the second rule is used and the third is not.
+        Role {
+            name: "neap-release-reimport",
+            scope: RoleScope::Cluster,
+            account: "neap-release-reimport",
+            rights: &[
+                Right::new("image.openshift.io", &["imagestreams"], &["list"]),
+                Right::new("image.openshift.io", &["imagestreamimports"], &["create"]),
+                Right::new("image.openshift.io", &["imagestreams"], &["patch"]),
+            ],
+        },
+        Role {
+            name: "neap-release-mirror-cleanup",
+            scope: RoleScope::Cluster,
+            account: "neap-release-mirror-cleanup",
+            rights: &[
+                Right::new("image.openshift.io", &["imagestreams"], &["list"]),
+                Right::new("", &["secrets"], &["get"]),
+            ],
+        },
     ],
     kinds: &[
         AreaKind {
@@ -117,6 +160,22 @@ pub const AREA: Area = Area {
         Metric {
             name: "neaptide_release_time_to_verdict_seconds",
             help: "Time from the creation of a payload to its first verdict",
+        },
+        Metric {
+            name: "neaptide_release_image_imports_total",
+            help: "Imports of image stream tags by result: Imported, or the reason of the failure",
+        },
+        Metric {
+            name: "neaptide_release_image_import_requests_total",
+            help: "Requests to registries by imports that succeeded",
+        },
+        Metric {
+            name: "neaptide_release_image_stream_tags",
+            help: "Tags of image streams that are watched",
+        },
+        Metric {
+            name: "neaptide_release_image_stream_tags_failing",
+            help: "Tags of image streams whose last import failed",
         },
     ],
     ..Area::new("release", "releases")

@@ -14,6 +14,8 @@
 // In the order of dependencies.
 pub mod api;
 
+pub mod listing;
+
 pub mod registries;
 
 pub mod facts;
@@ -25,5 +27,7 @@ pub mod record;
 pub mod import;
 
 pub mod pull_secrets;
+
+mod metrics;
 
 pub mod controller;

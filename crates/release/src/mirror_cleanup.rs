@@ -4,6 +4,7 @@
 //! stream has a tag of that name and its image is older than a minimum age. A pass deletes a bounded number
 //! of tags, and a registry that fails is left alone for the rest of the pass.
 
+pub mod sources;
 #[cfg(test)]
 mod tests;
 

@@ -12,10 +12,7 @@ mod tests;
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use kube::{
-    Api, Client,
-    api::{ApiResource, ListParams},
-};
+use kube::{Client, api::ApiResource};
 use neap_kit::{
     apply::{DesiredObject, IfExists, PlannedChange, ResourceKind, Writer},
     clock::{Clock, Uptime},
@@ -25,14 +22,15 @@ use serde_json::json;
 
 use crate::{
     api::annotations::CONFIG,
-    image_stream::api::{DOCKER_IMAGE, IMPORT_REQUESTED, ImageStream},
+    image_stream::{
+        api::{DOCKER_IMAGE, IMPORT_REQUESTED, ImageStream},
+        listing,
+    },
     oci::reference::ImageRef,
 };
 
 /// The longest time between two requests for a tag that keeps failing.
 const MAX_DELAY: Duration = Duration::from_hours(6);
-/// Streams in one page of a list.
-const PAGE: u32 = 200;
 
 /// Why a pass was not made.
 #[derive(Debug, thiserror::Error)]
@@ -202,7 +200,11 @@ impl Reimporter {
     pub async fn pass(&mut self, client: &Client) -> Result<Report, Error> {
         let mut streams = Vec::new();
         for namespace in &self.options.namespaces {
-            streams.extend(read(client, namespace).await?);
+            let found = listing::list(client, namespace).await;
+            streams.extend(found.map_err(|source| Error::Read {
+                namespace: namespace.clone(),
+                source,
+            })?);
         }
         let failed: Vec<_> = streams.iter().flat_map(failed_tags).collect();
         let now = self.clock.uptime();
@@ -313,29 +315,16 @@ fn annotation(stream: &ImageStream, failed: &FailedTag, now: Timestamp) -> Plann
     }
 }
 
-async fn read(client: &Client, namespace: &str) -> Result<Vec<ImageStream>, Error> {
-    let api: Api<ImageStream> = Api::namespaced(client.clone(), namespace);
-    let failed = |source| Error::Read {
-        namespace: namespace.to_owned(),
-        source,
-    };
-    let mut streams = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let list = api.list(&page).await.map_err(failed)?;
-        streams.extend(list.items);
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(streams),
-        }
-    }
-}
-
 /// Whether the server imports when it is asked to, as OpenShift does.
-async fn has_image_stream_imports(client: &Client) -> Result<bool, kube::Error> {
+pub async fn has_image_stream_imports(client: &Client) -> Result<bool, kube::Error> {
     let resources = client
         .list_api_group_resources("image.openshift.io/v1")
-        .await?;
+        .await;
+    let resources = match resources {
+        // No server of the group, not even a definition.
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(false),
+        resources => resources?,
+    };
     Ok(resources
         .resources
         .iter()

@@ -21,7 +21,8 @@ use super::{
     api::{ImageSource, ImageStream, ImageStreamStatus, NamedTagEventList, TagEvent},
     decide::{Decision, TagImport, decide},
     facts::{self, Facts, Settings},
-    import::{failure, import},
+    import::{Imported, failure, import},
+    metrics::{ImportEnded, ImportMeter},
     pull_secrets::PullSecrets,
     record::{self, ImportFailure, summarize},
     registries::Registries,
@@ -60,6 +61,7 @@ pub fn component(
         }
     });
     let importer = Importer {
+        meter: ImportMeter::register(context, streams.clone()),
         tools: builder.tools(),
         secrets: PullSecrets::new(client, context.clock),
         registries: Registries::new(settings.requests_per_hour),
@@ -87,6 +89,7 @@ fn stream_of(from: &ImageSource) -> Option<(&str, &str)> {
 
 struct Importer {
     context: Context,
+    meter: ImportMeter,
     tools: Tools,
     streams: Cache<ImageStream>,
     secrets: PullSecrets,
@@ -179,7 +182,11 @@ impl Importer {
             let client = client.clone();
             async move {
                 let result = self.import_one(&client, &wanted).await;
-                (wanted, result)
+                self.meter.emit(&ImportEnded {
+                    tag: &wanted.tag,
+                    result: result.as_ref().map(|imported| imported.requests),
+                });
+                (wanted, result.map(|imported| imported.digest))
             }
         });
         results.buffered(AT_A_TIME).collect().await
@@ -189,7 +196,7 @@ impl Importer {
         &self,
         client: &RegistryClient,
         wanted: &TagImport,
-    ) -> Result<Digest, ImportFailure> {
+    ) -> Result<Imported, ImportFailure> {
         let host = wanted.image.endpoint().host;
         let allowed = self
             .registries
@@ -208,7 +215,7 @@ impl Importer {
         match result {
             Ok(imported) => {
                 self.registries.succeeded(&host, imported.requests, now);
-                Ok(imported.digest)
+                Ok(imported)
             }
             Err(error) => {
                 if error.is_transient() {

@@ -103,6 +103,9 @@ pub struct Request {
     pub base: BaseChoice,
     /// A list of manifests stays one.
     pub keep_manifest_list: bool,
+    /// Labels and manifests of the components are given; only images that the user put in place of others are
+    /// read.
+    pub given: bool,
 }
 
 /// A payload that is ready to be pushed.
@@ -137,14 +140,12 @@ impl Built {
 
 /// Reads the images and makes the payload. Nothing is pushed.
 pub async fn build(client: &RegistryClient, request: Request) -> Result<Built, Error> {
-    let exclude = &request.release.exclude;
-    let wanted = request
-        .components
-        .into_iter()
-        .filter(|it| !exclude.contains(&it.name));
-    let read = stream::iter(wanted).map(|component| read_component(client, component));
-    let read = read.buffered(client.parallelism());
-    let read: Vec<ReadComponent> = read.try_collect().await?;
+    let exclude = request.release.exclude.clone();
+    let components = request.components.into_iter();
+    let wanted = components
+        .filter(|it| !exclude.contains(&it.name))
+        .collect();
+    let read = read_components(client, wanted, request.given).await?;
     let base = read_base(client, &request.base, &read, request.keep_manifest_list).await?;
     let times = read.iter().filter_map(|it| it.created);
     let times = times.chain(base.images.iter().filter_map(|it| it.config.created));
@@ -250,6 +251,25 @@ fn default_name(created: Timestamp) -> String {
 struct ReadComponent {
     component: Component,
     created: Option<Timestamp>,
+}
+
+/// The components, read from their images; as they are, if they are `given` and no image was put in the place of
+/// theirs.
+async fn read_components(
+    client: &RegistryClient,
+    components: Vec<Component>,
+    given: bool,
+) -> Result<Vec<ReadComponent>, Error> {
+    let read = stream::iter(components).map(|component| async move {
+        if given && !component.replaced {
+            return Ok(ReadComponent {
+                component,
+                created: None,
+            });
+        }
+        read_component(client, component).await
+    });
+    read.buffered(client.parallelism()).try_collect().await
 }
 
 /// Reads the labels of a component, and the manifests of one that has some.

@@ -1,12 +1,16 @@
 //! Where the images of a payload come from: an ImageStream, another payload, and what the user names.
 
+mod folder;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-pub use self::stream::{ReferenceMode, Resolved, from_stream};
+pub use self::{
+    folder::{Folder, FolderError, from_folder},
+    stream::{ReferenceMode, Resolved, from_stream},
+};
 use super::{assemble::Component, image_references::ImageReferences};
 use crate::oci::reference::{ImageRef, InvalidRef};
 

@@ -3,6 +3,7 @@
 
 mod assemble;
 mod failure;
+mod imports;
 mod info;
 mod mirror;
 mod mirrors_and_imports;
@@ -15,7 +16,7 @@ use std::{io::Write, path::PathBuf};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
-use self::registry::RegistryOptions;
+use self::{imports::ImportsOptions, registry::RegistryOptions};
 use crate::{
     cli::{ClusterOptions, duration, timestamp},
     exit::Failure,
@@ -71,6 +72,9 @@ pub(super) enum ToolCommand {
     /// Read a payload and all its images, and compare each with its digest
     Verify(VerifyOptions),
 
+    /// Run the controller that imports the tags of ImageStreams where the API server does not
+    Imports(Box<ImportsOptions>),
+
     /// Ask again for imports that failed, for all streams that releases are made from
     Reimport(ReimportOptions),
 
@@ -87,6 +91,7 @@ impl ToolCommand {
             Self::Diff(options) => block_on(info::diff(&options, out)),
             Self::Mirror(options) => block_on(mirror::run(&options, out)),
             Self::Verify(options) => block_on(info::verify(&options, out)),
+            Self::Imports(options) => imports::run(&options),
             Self::Reimport(options) => block_on(mirrors_and_imports::reimport(&options, out)),
             Self::MirrorCleanup(options) => block_on(mirrors_and_imports::clean_up(&options, out)),
         }
@@ -95,6 +100,7 @@ impl ToolCommand {
     /// The service name in logs, for commands that a cluster runs.
     pub(super) fn role(&self) -> Option<&'static str> {
         match self {
+            Self::Imports(_) => Some(imports::ROLE),
             Self::Reimport(options) if !options.once => Some("neap-release-reimport"),
             Self::MirrorCleanup(options) if !options.once => Some("neap-release-mirror-cleanup"),
             _ => None,
@@ -112,7 +118,7 @@ pub(super) enum Mode {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("input").args(["from_image_stream", "from_image_stream_file", "from_release"])))]
+#[command(group(ArgGroup::new("input").args(["from_image_stream", "from_image_stream_file", "from_release", "from_dir"])))]
 pub(super) struct AssembleOptions {
     /// Images in place of others, or in addition
     #[arg(value_name = "COMPONENT=PULLSPEC")]
@@ -129,6 +135,10 @@ pub(super) struct AssembleOptions {
     /// Payload with the images
     #[arg(long, value_name = "PULLSPEC")]
     from_release: Option<String>,
+
+    /// Folder with the manifests of each component in a folder of its name, and with image-references
+    #[arg(long, value_name = "DIR")]
+    from_dir: Option<PathBuf>,
 
     /// Namespace of the ImageStream; by default that of the context
     #[arg(short, long, value_name = "NAMESPACE")]

@@ -18,7 +18,7 @@ use crate::{
     oci::{client::Options, credentials::Credentials, digest::sha256},
     payload_image::{
         difference::difference,
-        extract,
+        extract, input,
         labels::OPERATOR,
         mirror::{self, MirrorOptions, Target},
         reader,
@@ -91,6 +91,7 @@ fn request() -> Request {
         created: None,
         base: BaseChoice::Component("cluster-version-operator".to_owned()),
         keep_manifest_list: true,
+        given: false,
     }
 }
 
@@ -156,6 +157,54 @@ async fn the_same_images_give_the_same_digest_whatever_the_time_and_the_order() 
     nameless.release.name.clear();
     let nameless = lab.build(nameless).await.unwrap();
     assert_eq!(nameless.name, "0.0.1-2026-01-02-030510");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_of_components_gives_the_files_that_their_images_give() {
+    let lab = Lab::open().await;
+    let from_images = lab.build(request()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let references = from_images.contents.references_bytes().unwrap();
+    std::fs::write(folder.path().join("image-references"), references).unwrap();
+    for image in sample::release() {
+        let files = image.files.iter();
+        for (name, content) in files.filter(|(name, _)| name.starts_with("manifests/")) {
+            let own = folder.path().join(&image.name);
+            std::fs::create_dir_all(&own).unwrap();
+            let name = name.trim_start_matches("manifests/");
+            std::fs::write(own.join(name), content).unwrap();
+        }
+    }
+    let found = input::from_folder(folder.path()).unwrap();
+    assert_eq!(found.created, Some(from_images.created));
+    lab.registry.calls().clear();
+    let mut wanted = request();
+    // Without an image there is no base, which would keep this component.
+    let kept = "cluster-version-operator".to_owned();
+    wanted.release.include.insert(kept);
+    let built = lab
+        .build(Request {
+            components: found.components,
+            created: found.created,
+            given: true,
+            base: BaseChoice::Scratch,
+            ..wanted
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        lab.registry.calls().lines(),
+        [""; 0],
+        "no registry is asked"
+    );
+    assert_eq!(built.contents.references, from_images.contents.references);
+    let files = |built: &Built| -> Vec<(String, Vec<u8>)> {
+        let files = built.contents.files.iter();
+        files
+            .map(|file| (file.name.clone(), file.content.clone()))
+            .collect()
+    };
+    assert_eq!(files(&built), files(&from_images));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,12 +7,12 @@ use neap_release::{
     image_stream::api::ImageStream,
     oci::{client::RegistryClient, platform::PlatformFilter, transfer::Progress},
     payload_image::{
-        assemble::Release,
+        assemble::{Component, Release},
         builder::{self, BaseChoice, Built, Request},
         extract,
         image::BASE_DIGEST,
         image_references::{FROM_IMAGE_STREAM, FROM_RELEASE},
-        input::{self, ReferenceMode},
+        input::{self, Folder, ReferenceMode},
         reader::{self, Payload},
     },
 };
@@ -68,11 +68,16 @@ pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Resul
 /// Everything that is to be made, from the flags and the payload that they name.
 async fn request(options: &AssembleOptions, source: Option<&Payload>) -> Result<Request, Failure> {
     let mut release = release(options, source)?;
-    let mut components = match source {
-        Some(source) => {
+    let folder = match &options.from_dir {
+        Some(path) => Some(from_folder(path, &mut release)?),
+        None => None,
+    };
+    let mut components = match (source, &folder) {
+        (Some(source), _) => {
             input::from_payload(&source.contents.references).map_err(|error| bad_input(&error))?
         }
-        None => from_stream(options, &mut release).await?,
+        (None, Some(folder)) => folder.components.clone(),
+        (None, None) => from_stream(options, &mut release).await?,
     };
     let mut mappings = Vec::new();
     for path in &options.mapping_file {
@@ -83,9 +88,17 @@ async fn request(options: &AssembleOptions, source: Option<&Payload>) -> Result<
         mappings.push(input::mapping(text).map_err(|error| bad_input(&error))?);
     }
     let overridden = !mappings.is_empty();
+    if let (Some(folder), Some(path)) = (&folder, &options.from_dir) {
+        let mapped = |name: &str| {
+            mappings.iter().any(|(mapped, _)| mapped == name) || release.exclude.contains(name)
+        };
+        folder
+            .check(path, mapped)
+            .map_err(|error| bad_input(&error))?;
+    }
     input::override_with(&mut components, mappings).map_err(|error| bad_input(&error))?;
     if components.is_empty() {
-        let remedy = "name an ImageStream with --from-image-stream, a payload with --from-release, or images as COMPONENT=PULLSPEC";
+        let remedy = "name an ImageStream with --from-image-stream, a payload with --from-release, a folder with --from-dir, or images as COMPONENT=PULLSPEC";
         return Err(usage(
             "cannot assemble the payload",
             "there are no images",
@@ -103,9 +116,11 @@ async fn request(options: &AssembleOptions, source: Option<&Payload>) -> Result<
     let reproduced = source.filter(|_| is_reproduction(options));
     let created =
         reproduced.and_then(|source| source.contents.references.metadata.creation_timestamp);
+    let created = created.or(folder.as_ref().and_then(|folder| folder.created));
     Ok(Request {
-        base: base(options, source)?,
+        base: base(options, source, &components)?,
         created: options.created.or(created),
+        given: folder.is_some(),
         keep_manifest_list: options.keep_manifest_list,
         components,
         release,
@@ -154,7 +169,11 @@ fn metadata(text: &str) -> Result<Map<String, Value>, Failure> {
 }
 
 /// The image that the payload is based on. With another payload, its base if that is still among the images.
-fn base(options: &AssembleOptions, source: Option<&Payload>) -> Result<BaseChoice, Failure> {
+fn base(
+    options: &AssembleOptions,
+    source: Option<&Payload>,
+    components: &[Component],
+) -> Result<BaseChoice, Failure> {
     if let Some(text) = &options.to_image_base {
         let base = image(text)?;
         if base.is_bare() {
@@ -177,17 +196,34 @@ fn base(options: &AssembleOptions, source: Option<&Payload>) -> Result<BaseChoic
             return Ok(BaseChoice::Component(tag.name.clone()));
         }
     }
-    if options.to_image_base_tag.is_empty() {
+    // Without an image, files from a folder need no base.
+    let files_only = options.from_dir.is_some() && options.to_image.is_none();
+    let is_there = components
+        .iter()
+        .any(|it| it.name == options.to_image_base_tag);
+    if options.to_image_base_tag.is_empty() || (files_only && !is_there) {
         return Ok(BaseChoice::Scratch);
     }
     Ok(BaseChoice::Component(options.to_image_base_tag.clone()))
+}
+
+/// The components of a folder. Its list of images names the release, unless the user does.
+fn from_folder(path: &Path, release: &mut Release) -> Result<Folder, Failure> {
+    let folder = input::from_folder(path).map_err(|error| bad_input(&error))?;
+    for skipped in &folder.skipped {
+        tracing::warn!("left out: {skipped} is no regular file of a component");
+    }
+    if release.name.is_empty() {
+        release.name = folder.name.clone().unwrap_or_default();
+    }
+    Ok(folder)
 }
 
 /// The images of an ImageStream, of the cluster or of a file.
 async fn from_stream(
     options: &AssembleOptions,
     release: &mut Release,
-) -> Result<Vec<neap_release::payload_image::assemble::Component>, Failure> {
+) -> Result<Vec<Component>, Failure> {
     let stream = if let Some(name) = &options.from_image_stream {
         let cluster = Cluster::connect(&options.cluster, None).await?;
         let namespace = options.namespace.as_ref().unwrap_or(&cluster.namespace);
@@ -312,7 +348,7 @@ async fn read_source(client: &RegistryClient, text: &str) -> Result<Payload, Fai
     payload.map_err(|error| failed("cannot read the source payload", &error))
 }
 
-fn bad_input(error: &input::Error) -> Failure {
+fn bad_input(error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::new(
         "NT-RELEASE-0105",
         Exit::Refused,

@@ -2,13 +2,9 @@
 
 use std::{io::Write, time::Duration};
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, api::ListParams};
 use neap_kit::{apply::Writer, clock::Clock, lease::Leadership};
 use neap_release::{
-    image_stream::{api::ImageStream, pull_secrets},
-    mirror_cleanup::{self, scope},
-    oci::credentials::Credentials,
+    mirror_cleanup::{self, scope, sources},
     reimport::{self, Reimporter},
 };
 
@@ -84,17 +80,20 @@ pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> R
         per_pass: options.limit,
         dry_run: options.dry_run,
     };
-    let client = options
-        .registry
-        .client_with(credentials(&cluster, options).await?)?;
+    let (namespace, name) = (&options.credentials_namespace, &options.credentials_secret);
+    let credentials = sources::credentials(&cluster.client, namespace, name).await;
+    let credentials = credentials.map_err(|error| not_gathered(&cluster, &error))?;
+    let client = options.registry.client_with(credentials)?;
     loop {
-        let mut streams = Vec::new();
-        for namespace in &options.namespaces {
-            let api: Api<ImageStream> = Api::namespaced(cluster.client.clone(), namespace);
-            let found = api.list(&ListParams::default()).await;
-            let what = format!("the image streams of {namespace}");
-            streams.extend(found.map_err(|error| cluster.failed(&what, &error))?);
-        }
+        let streams = match sources::streams(&cluster.client, &options.namespaces).await {
+            Ok(streams) => streams,
+            Err(error) if options.once => return Err(not_gathered(&cluster, &error)),
+            Err(error) => {
+                tracing::warn!("a pass was not made: {}", chain(&error));
+                wait(Clock::system(), options.interval).await;
+                continue;
+            }
+        };
         let report = mirror_cleanup::pass(&client, &scope(&streams), &settings).await;
         let verb = if options.dry_run {
             "would delete"
@@ -127,30 +126,22 @@ pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> R
     }
 }
 
-/// The credentials in the Secret: of type dockerconfigjson, or with the key `config.json`.
-async fn credentials(cluster: &Cluster, options: &CleanupOptions) -> Result<Credentials, Failure> {
-    let (namespace, name) = (&options.credentials_namespace, &options.credentials_secret);
-    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
-    let secret = api.get(name).await;
-    let secret =
-        secret.map_err(|error| cluster.failed(&format!("secret {namespace}/{name}"), &error))?;
-    let plain = secret
-        .data
-        .as_ref()
-        .and_then(|data| data.get("config.json"));
-    let parsed = match plain {
-        Some(text) => Some(Credentials::parse(&String::from_utf8_lossy(&text.0))),
-        None => pull_secrets::parse(&secret),
-    };
-    let what = format!("cannot use secret {namespace}/{name}");
-    let failed = |why: &str| {
-        Failure::new("NT-RELEASE-0108", Exit::Usage, &what, why)
-            .remedy("put the content of a docker config.json under the key config.json")
-    };
-    match parsed {
-        Some(Ok(credentials)) => Ok(credentials),
-        Some(Err(error)) => Err(failed(&chain(&error))),
-        None => Err(failed("it has neither config.json nor .dockerconfigjson")),
+/// What the cluster does not have, or does not let the user read.
+fn not_gathered(cluster: &Cluster, error: &sources::Error) -> Failure {
+    match error {
+        sources::Error::Streams { namespace, source } => {
+            cluster.failed(&format!("the image streams of {namespace}"), source)
+        }
+        sources::Error::Secret { name, source } => {
+            cluster.failed(&format!("secret {name}"), source)
+        }
+        other => Failure::new(
+            "NT-RELEASE-0108",
+            Exit::Usage,
+            "cannot use the credentials of the mirrors",
+            &chain(other),
+        )
+        .remedy("put the content of a docker config.json under the key config.json"),
     }
 }
 

@@ -4,8 +4,9 @@ use std::{env, path::PathBuf};
 
 use clap::Args;
 use neap_kit::{
-    client::{Client, Trust},
+    client::{Client, ClientBuilder, Trust},
     clock::Clock,
+    telemetry::Telemetry,
 };
 use neap_release::oci::{
     client::{Options, RegistryClient},
@@ -43,6 +44,26 @@ pub(in super::super) struct RegistryOptions {
 impl RegistryOptions {
     /// The client, with the credentials of the usual files.
     pub(super) fn client(&self) -> Result<RegistryClient, Failure> {
+        self.client_with(self.credentials()?)
+    }
+
+    /// The client of a process in a cluster, whose calls are counted.
+    pub(super) fn client_of(
+        &self,
+        name: &'static str,
+        telemetry: Telemetry,
+    ) -> Result<RegistryClient, Failure> {
+        let http = Client::builder(name, Clock::system()).telemetry(telemetry);
+        self.build(http, self.credentials()?)
+    }
+
+    /// The client with these credentials.
+    pub(super) fn client_with(&self, credentials: Credentials) -> Result<RegistryClient, Failure> {
+        self.build(Client::builder("registry", Clock::system()), credentials)
+    }
+
+    /// The credentials of the usual files.
+    fn credentials(&self) -> Result<Credentials, Failure> {
         let variable = |name: &str| {
             env::var_os(name)
                 .filter(|value| !value.is_empty())
@@ -57,7 +78,7 @@ impl RegistryOptions {
             uid: Some(rustix::process::getuid().as_raw()),
         };
         let credentials = credentials::load(&environment, self.registry_config.as_deref());
-        let credentials = credentials.map_err(|error| {
+        credentials.map_err(|error| {
             Failure::new(
                 "NT-RELEASE-0108",
                 Exit::Usage,
@@ -65,13 +86,14 @@ impl RegistryOptions {
                 &chain(&error),
             )
             .remedy("correct the file, or name another with --registry-config")
-        })?;
-        self.client_with(credentials)
+        })
     }
 
-    /// The client with these credentials.
-    pub(super) fn client_with(&self, credentials: Credentials) -> Result<RegistryClient, Failure> {
-        let clock = Clock::system();
+    fn build(
+        &self,
+        http: ClientBuilder,
+        credentials: Credentials,
+    ) -> Result<RegistryClient, Failure> {
         let mut trust = Trust::default();
         for path in &self.certificate_authority {
             let text = std::fs::read(path).map_err(|error| authority(path, &error))?;
@@ -79,7 +101,7 @@ impl RegistryOptions {
                 .with_authorities(&text)
                 .map_err(|error| authority(path, &error))?;
         }
-        let http = Client::builder("registry", clock).trust(trust).build();
+        let http = http.trust(trust).build();
         let http = http.map_err(|error| {
             authority(&PathBuf::from("the certificates of this machine"), &error)
         })?;
