@@ -1,28 +1,30 @@
 //! The chart, as Helm renders it.
 
-use std::process::Command;
+use std::{
+    collections::BTreeSet,
+    process::{Command, Output},
+};
 
 use neap_load::skip::skipped;
 
 use super::*;
 
-/// The chart as Helm renders it; `None` without Helm.
+/// The image in the manifests.
+const IMAGE: [&str; 2] = [
+    "global.image.registry=ghcr.io",
+    "global.image.repository=neaptide/neap",
+];
+
+/// The chart as Helm renders it with an image; `None` without Helm.
 pub(super) fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
-    let set = values.iter().flat_map(|value| ["--set", *value]);
+    let set = IMAGE.iter().chain(values);
+    let set = set.flat_map(|value| ["--set", *value]);
     rendered_with(test, &set.collect::<Vec<_>>())
 }
 
 /// The same with arguments for Helm.
 pub(super) fn rendered_with(test: &str, arguments: &[&str]) -> Option<Vec<Value>> {
-    let Some(helm) = std::env::var_os("NEAP_HELM") else {
-        skipped(test, "NEAP_HELM is not set; run cargo xtask test");
-        return None;
-    };
-    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/idle/chart");
-    let mut command = Command::new(helm);
-    command.args(["template", "elasti"]).arg(chart);
-    command.args(["--namespace", "elasti"]).args(arguments);
-    let output = command.output().unwrap();
+    let output = helm(test, "idle", arguments)?;
     let (text, wrong) = (output.stdout, String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{wrong}");
     let text = String::from_utf8(text).unwrap();
@@ -34,6 +36,45 @@ pub(super) fn rendered_with(test: &str, arguments: &[&str]) -> Option<Vec<Value>
     });
     let documents = documents.map(|document| serde_saphyr::from_str(document).unwrap());
     Some(documents.collect())
+}
+
+/// What Helm makes of the chart of an area.
+fn helm(test: &str, area: &str, arguments: &[&str]) -> Option<Output> {
+    let Some(helm) = std::env::var_os("NEAP_HELM") else {
+        skipped(test, "NEAP_HELM is not set; run cargo xtask test");
+        return None;
+    };
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../deploy/{area}/chart"));
+    let mut command = Command::new(helm);
+    command.args(["template", "elasti"]).arg(chart);
+    command.args(["--namespace", "elasti"]).args(arguments);
+    Some(command.output().unwrap())
+}
+
+#[test]
+fn charts_require_an_image() {
+    let test = "deploy::chart::charts_require_an_image";
+    for (area, own) in [
+        ("idle", "global.image.repository=tools/neap"),
+        ("farm", "image.repository=tools/neap"),
+    ] {
+        let Some(refused) = helm(test, area, &[]) else {
+            return;
+        };
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success(), "{area} has an image");
+        let expected = "image.repository to the image that you have pushed";
+        assert!(text.contains(expected), "{text}");
+        // Without a registry, the container runtime's own.
+        let rendered = helm(test, area, &["--set", own]).unwrap();
+        let text = String::from_utf8(rendered.stdout).unwrap();
+        let images = text.lines().map(str::trim);
+        let images = images.filter(|line| line.starts_with("image: "));
+        let images: BTreeSet<_> = images.map(|line| line.replace('"', "")).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!("image: tools/neap:{version}");
+        assert_eq!(images, BTreeSet::from([expected]), "{area}");
+    }
 }
 
 /// Kind, namespace and name.

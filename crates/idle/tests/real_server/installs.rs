@@ -286,11 +286,15 @@ async fn the_chart_install_works_under_its_own_rights() {
     delete_definition();
     let there = [chart, "--namespace", "rest"];
     let helm_with = |before: &[&str], after: &[&str]| helm(&[before, &there, after].concat());
-    helm_with(&["install", "rest"], &["--create-namespace"]);
+    let image = ["--set", "global.image.repository=neaptide/neap"];
+    helm_with(
+        &["install", "rest"],
+        &["--create-namespace", image[0], image[1]],
+    );
     // The migration from KubeElasti has a phase without tokens, and a second upgrade.
     for shown in ["false", "true"] {
         let set = format!("global.authentication={shown}");
-        helm_with(&["upgrade", "rest"], &["--set", &set]);
+        helm_with(&["upgrade", "rest"], &["--set", &set, image[0], image[1]]);
     }
     let install = Install {
         namespace: "rest",

@@ -8,9 +8,9 @@ mod test_node;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
-use test_node::TestNode;
+use test_node::{TestNode, merge};
 
 fn exit_code(pod: &Pod) -> Option<i32> {
     let status = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
@@ -116,6 +116,59 @@ async fn an_image_missing_in_the_table_is_reported() {
         text.contains("ErrImageNeverPull") && text.contains("name = \\\"shop/cart\\\"")
     };
     node.when("cart", waits).await;
+}
+
+#[tokio::test]
+async fn a_restricted_node_refuses_root_and_paths_of_the_machine() {
+    let node = TestNode::restricted().await;
+    let user = json!({"securityContext": {"runAsUser": 1000, "runAsGroup": 1000}});
+    let merged = |mut pod: Value, more: Value| {
+        merge(&mut pod, more);
+        pod
+    };
+    let host_path =
+        |path: &str| json!({"volumes": [{"name": "machine", "hostPath": {"path": path}}]});
+    // As a container could make one in the folder of its claim.
+    let link = node.folder.path().join("volumes/default_data_1/link");
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/etc", &link).unwrap();
+    let root = "container \\\"main\\\" would run as root, which this node refuses (--restricted)";
+    let path = "volume \\\"machine\\\": this node refuses paths of the machine (--restricted)";
+    for (name, spec, refused) in [
+        ("no-user", json!({}), root),
+        (
+            "root",
+            json!({"securityContext": {"runAsUser": 0, "runAsGroup": 1000}}),
+            root,
+        ),
+        (
+            "root-of-its-own",
+            merged(
+                user.clone(),
+                json!({"containers": [{"securityContext": {"runAsUser": 0}}]}),
+            ),
+            root,
+        ),
+        ("etc", merged(user.clone(), host_path("/etc")), path),
+        (
+            "link",
+            merged(user.clone(), host_path(link.to_str().unwrap())),
+            path,
+        ),
+    ] {
+        node.run(name, "true", json!({"spec": spec})).await;
+        let waits = |pod: &Pod| {
+            serde_json::to_string(&pod.status)
+                .unwrap()
+                .contains(refused)
+        };
+        node.when(name, waits).await;
+    }
+    // What needs neither runs.
+    let volumes = json!({"volumes": [{"name": "own", "emptyDir": {}}]});
+    let allowed = json!({"spec": merged(user, volumes)});
+    node.run("allowed", "test $(id -u) = 1000", allowed).await;
+    node.phase("allowed", "Succeeded").await;
 }
 
 #[tokio::test]

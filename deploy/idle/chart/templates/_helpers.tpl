@@ -84,7 +84,8 @@ prometheus.io/port: {{ . | quote }}
 {{- /* An image reference. Takes a list: the image values and the context. */}}
 {{- define "elasti.image" -}}
 {{- $image := index . 0 }}{{- $root := index . 1 }}
-{{- default $root.Values.global.image.registry $image.registry }}/{{ $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}
+{{- $repository := default $root.Values.global.image.repository $image.repository | required "set global.image.repository to the image that you have pushed, for example --set global.image.registry=registry.example.com --set global.image.repository=neap" }}
+{{- with default $root.Values.global.image.registry $image.registry }}{{ . }}/{{ end }}{{ $repository }}:{{ default $root.Chart.AppVersion $image.tag }}
 {{- end }}
 {{- /* Rules to scale the kinds of global.scaleTargets. */}}
 {{- define "elasti.ownTargetRules" -}}

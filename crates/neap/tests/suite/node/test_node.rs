@@ -43,8 +43,17 @@ impl TestNode {
         Self::with_faults(|_| None).await
     }
 
+    /// Starts a node as `neap up --restricted` does.
+    pub(crate) async fn restricted() -> Self {
+        Self::with(|_| None, true).await
+    }
+
     /// Starts a node whose requests fail as `rule` decides.
     pub(crate) async fn with_faults(rule: impl FaultRule) -> Self {
+        Self::with(rule, false).await
+    }
+
+    async fn with(rule: impl FaultRule, restricted: bool) -> Self {
         let mut options = Options::new(Environment::rehearsal(7));
         options.settings.loopback_endpoints = true;
         options.root_ca = Some("none that is used here".into());
@@ -71,7 +80,7 @@ impl TestNode {
             environment: BTreeMap::new(),
             namespaces: true,
             own_proc: node::namespace_support::own_proc(neap, folder.path()).is_ok(),
-            restricted: false,
+            restricted,
             as_root: node::namespace_support::as_root(neap, folder.path()).is_ok(),
         };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
@@ -245,7 +254,7 @@ impl Drop for TestNode {
     }
 }
 
-fn merge(into: &mut Value, more: Value) {
+pub(crate) fn merge(into: &mut Value, more: Value) {
     match (into, more) {
         (Value::Object(into), Value::Object(more)) => {
             for (key, value) in more {

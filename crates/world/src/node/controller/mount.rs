@@ -113,7 +113,25 @@ fn write_files(
 /// Whether a path of the machine may be mounted.
 fn is_allowed(path: &Path, allowed: Option<&Path>) -> bool {
     let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
-    allowed.is_none_or(|folder| path.starts_with(folder) && path.components().all(plain))
+    allowed.is_none_or(|folder| {
+        let below = path.starts_with(folder) && path.components().all(plain);
+        below && resolves_below(path, folder)
+    })
+}
+
+/// Whether the part of `path` that exists stays below `folder`: containers create symbolic links in the
+/// folders of their claims.
+fn resolves_below(path: &Path, folder: &Path) -> bool {
+    let existing = path
+        .ancestors()
+        .find(|path| path.symlink_metadata().is_ok());
+    let (existing, folder) = (existing.map(Path::canonicalize), folder.canonicalize());
+    match (existing, folder) {
+        (Some(Ok(existing)), Ok(folder)) => existing.starts_with(folder),
+        // Without the folder there are no links in it.
+        (_, Err(error)) => error.kind() == io::ErrorKind::NotFound,
+        (_, Ok(_)) => false,
+    }
 }
 
 /// A folder that any user of a container may write to. Other users of the machine cannot reach it
@@ -187,6 +205,29 @@ mod tests {
         ] {
             assert_eq!(is_allowed(Path::new(path), Some(claims)), allowed, "{path}");
             assert!(is_allowed(Path::new(path), None));
+        }
+    }
+
+    #[test]
+    fn a_restricted_node_follows_no_symbolic_link_out_of_a_claim() {
+        let node = tempfile::tempdir().unwrap();
+        let claims = node.path().join("volumes");
+        let claim = claims.join("default_a_1");
+        fs::create_dir_all(claim.join("inside")).unwrap();
+        std::os::unix::fs::symlink("/etc", claim.join("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", claim.join("dangling")).unwrap();
+        std::os::unix::fs::symlink("inside", claim.join("within")).unwrap();
+        for (path, allowed) in [
+            ("", true),
+            ("inside", true),
+            ("within", true),
+            ("inside/new/folder", true),
+            ("link", false),
+            ("link/new", false),
+            ("dangling", false),
+        ] {
+            let path = claim.join(path);
+            assert_eq!(is_allowed(&path, Some(&claims)), allowed, "{path:?}");
         }
     }
 
