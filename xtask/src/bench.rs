@@ -4,6 +4,7 @@
 //! has a peer, the same client does the same to both, one right after the other, and what is asked
 //! is mostly a ratio, so that a slow machine does not fail a figure.
 
+mod fleet;
 mod idle;
 mod in_process;
 mod kit;
@@ -38,6 +39,8 @@ pub(crate) enum Area {
     Idle,
     /// Payloads, imports and ProwJobs
     ReleaseTools,
+    /// A provider of clusters, and the clusters
+    Fleet,
 }
 
 /// How the rows are printed.
@@ -67,6 +70,7 @@ struct Subjects {
     proxies: Vec<(&'static str, PathBuf)>,
     /// Programs that a figure needs or compares with, by the flags that name them.
     programs: Vec<(&'static str, PathBuf)>,
+    has_peers: bool,
 }
 
 impl Subjects {
@@ -79,6 +83,10 @@ impl Subjects {
         let (mut peer, mut proxies, mut programs) = (None, Vec::new(), Vec::new());
         match area {
             Area::ReleaseTools => programs = crate::tools::registry_programs(!no_peer)?,
+            Area::Fleet => {
+                programs = crate::tools::postgresql()?;
+                programs.push(("kubectl", crate::tools::kubectl()?.path));
+            }
             _ if no_peer => {}
             Area::Idle => proxies = crate::tools::proxies()?,
             _ => peer = Some(crate::tools::reference()?),
@@ -88,6 +96,7 @@ impl Subjects {
             peer,
             proxies,
             programs,
+            has_peers: !no_peer,
         })
     }
 }
@@ -108,6 +117,7 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
         Area::Up => up::figures(),
         Area::Idle => idle::figures(),
         Area::ReleaseTools => release::figures(),
+        Area::Fleet => fleet::figures(),
     };
     if let Some(only) = &scope.only {
         figures = chosen(figures, only)?;

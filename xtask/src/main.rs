@@ -14,6 +14,7 @@ mod check;
 mod differential;
 mod dist;
 mod faults;
+mod fleet;
 mod generate;
 mod idle;
 mod image;
@@ -137,6 +138,8 @@ enum Task {
     Idle,
     /// Plays controllers through every fault, and names what goes wrong
     Faults(faults::Faults),
+    /// Creates clusters while backends are killed, and names what was lost or done twice
+    Fleet(fleet::Fleet),
     /// Lets services fall asleep and wake under load, and counts what is lost or sent twice
     Loss(loss::Loss),
     /// Builds the OCI image of neap, without a container engine
@@ -182,6 +185,7 @@ fn main() -> ExitCode {
         Task::Buildbarn => buildbarn::run().map(|()| true),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
+        Task::Fleet(fleet) => fleet::run(&fleet),
         Task::Loss(loss) => loss::run(&loss),
         Task::Image(image) => image::run(&image),
         Task::Dist(dist) => dist::run(&dist),

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     azure_sdk::{azure_sdk, releases as azure_sdk_releases},
+    debian::postgresql,
     helm::helm,
     proxies::proxies,
     reference::reference,

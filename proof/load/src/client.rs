@@ -12,8 +12,9 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
+    ClientConfig, ConfigBuilder, RootCertStore,
+    client::WantsClientCert,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use serde_json::Value;
 use tokio::{
@@ -42,19 +43,37 @@ pub struct Client {
 
 impl Client {
     pub(crate) fn new(server: &Kubeconfig) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(&server.authority)?)?;
-        let config = ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let config = trusting(&server.authority)?.with_no_client_auth();
+        Ok(Self::with(config, server))
+    }
+
+    /// A client of the server at `address` that presents a certificate; all are PEM.
+    pub fn presenting(
+        address: &str,
+        authority: &[u8],
+        certificate: &[u8],
+        key: &[u8],
+    ) -> Result<Self> {
+        let chain = vec![CertificateDer::from_pem_slice(certificate)?];
+        let key = PrivateKeyDer::from_pem_slice(key)?;
+        let config = trusting(authority)?.with_client_auth_cert(chain, key)?;
+        let server = Kubeconfig {
+            address: address.to_owned(),
+            authority: Vec::new(),
+            token: String::new(),
+        };
+        Ok(Self::with(config, &server))
+    }
+
+    fn with(config: ClientConfig, server: &Kubeconfig) -> Self {
         let mut multiplexed = config.clone();
         multiplexed.alpn_protocols = vec![b"h2".to_vec()];
-        Ok(Self {
+        Self {
             tls: Arc::new(config).into(),
             multiplexed: Arc::new(multiplexed).into(),
             address: server.address.as_str().into(),
             authorization: format!("Bearer {}", server.token).into(),
-        })
+        }
     }
 
     /// A client of the same server with another token.
@@ -144,6 +163,12 @@ impl Client {
             _tasks: tasks,
         })
     }
+}
+
+fn trusting(authority: &[u8]) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority)?)?;
+    Ok(ClientConfig::builder().with_root_certificates(roots))
 }
 
 impl fmt::Debug for Client {

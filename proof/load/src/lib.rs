@@ -8,11 +8,13 @@
 pub mod bulk;
 pub mod client;
 pub mod crash;
+pub mod fleet;
 pub mod follower;
 pub mod idle;
 pub mod informers;
 mod kubeconfig;
 pub mod leaders;
+mod logged_process;
 pub mod measure;
 pub mod objects;
 pub mod orphans;

@@ -6,6 +6,7 @@
     reason = "a command-line tool speaks"
 )]
 
+mod fleet_command;
 mod idle_command;
 mod leaders_command;
 mod orphans_command;
@@ -19,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
     crash,
@@ -142,6 +143,12 @@ enum Task {
     Idle(idle_command::IdleCommand),
     /// Measure the release tools, and print the figures as JSON
     Release(release_command::ReleaseCommand),
+    /// Measure a provider of clusters, and print the figures of each program as JSON
+    Fleet(fleet_command::FleetCommand),
+    /// Create clusters while backends are killed, and check that each is created once
+    Crowd(fleet_command::CrowdCommand),
+    /// Serve clusters from a database and do nothing else; started by `fleet`
+    FleetBare(fleet_command::BareCommand),
 }
 
 #[derive(Debug, Args)]
@@ -284,18 +291,26 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             seconds,
             identity,
         } => all_informers(neap, reference, *seconds, identity).await,
-        Task::Measure(task) => {
-            println!("{}", printed(measured(neap, task).await?));
+        Task::FleetBare(task) => task.serve().await,
+        Task::Crowd(task) => {
+            println!("✓ {}", task.run(neap).await?);
             Ok(())
         }
-        Task::Idle(task) => {
-            println!("{}", task.measured(neap).await?);
+        Task::Measure(_) | Task::Idle(_) | Task::Fleet(_) | Task::Release(_) => {
+            println!("{}", figures(neap, task).await?);
             Ok(())
         }
-        Task::Release(task) => {
-            println!("{}", printed(task.measured(neap).await?));
-            Ok(())
-        }
+    }
+}
+
+/// The figures of a task that measures.
+async fn figures(neap: &Path, task: &Task) -> Result<Value> {
+    match task {
+        Task::Measure(task) => Ok(printed(measured(neap, task).await?)),
+        Task::Idle(task) => task.measured(neap).await,
+        Task::Fleet(task) => task.measured(neap).await,
+        Task::Release(task) => Ok(printed(task.measured(neap).await?)),
+        _ => bail!("this task measures nothing"),
     }
 }
 

@@ -9,12 +9,17 @@ const TICKS: f64 = 100.0;
 
 /// CPU time of a process in seconds, user and system.
 pub(crate) fn cpu_seconds(id: u32) -> Result<f64> {
+    seconds(id, [11, 12])
+}
+
+/// The sum of two fields after the name of the process.
+fn seconds(id: u32, at: [usize; 2]) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/stat"))
         .context("work is measured on Linux, of processes that live")?;
     let (_, fields) = text.rsplit_once(") ").context("no stat")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let of = |index: usize| fields.get(index)?.parse::<f64>().ok();
-    let ticks = of(11).zip(of(12)).context("no times")?;
+    let ticks = of(at[0]).zip(of(at[1])).context("no times")?;
     Ok((ticks.0 + ticks.1) / TICKS)
 }
 
@@ -25,6 +30,21 @@ pub(crate) fn cpu_seconds_with_children(id: u32) -> Result<f64> {
         sum += cpu_seconds_with_children(child)?;
     }
     Ok(sum)
+}
+
+/// The same with the descendants that have ended and were waited for.
+pub(crate) fn cpu_seconds_of_tree(id: u32) -> Result<f64> {
+    let mut sum = cpu_seconds(id)? + reaped_seconds(id)?;
+    for child in children(id)? {
+        // A child that ends meanwhile is counted with its parent the next time.
+        sum += cpu_seconds_of_tree(child).unwrap_or_default();
+    }
+    Ok(sum)
+}
+
+/// CPU time of the children of a process that have ended and were waited for.
+pub(crate) fn reaped_seconds(id: u32) -> Result<f64> {
+    seconds(id, [13, 14])
 }
 
 /// Resident memory.

@@ -62,6 +62,14 @@ pub(crate) const REGISTRY: Program = program(
     "docker-registry",
     "usr/bin",
 );
+/// PostgreSQL with its benchmark, by their names.
+pub(crate) fn postgresql() -> Result<Vec<(&'static str, PathBuf)>> {
+    let pgbench = program("pgbench", "NEAP_PGBENCH", "postgresql", POSTGRESQL);
+    let [_, _, initdb, postgres, ..] = FOR_TESTS;
+    let all = [initdb, postgres, pgbench].into_iter();
+    all.map(|program| Ok((program.name, get(program)?)))
+        .collect()
+}
 
 /// The program that its variable names, or the one that the machine has, or the one that was fetched
 /// before, or one that is fetched now.

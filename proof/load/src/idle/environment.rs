@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::proxy::LoggedProcess;
 use crate::{
     client::{Client, Connection},
+    logged_process::LoggedProcess,
     server::Server,
     stopwatch::Stopwatch,
 };

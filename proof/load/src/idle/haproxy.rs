@@ -6,8 +6,9 @@ use anyhow::Result;
 
 use super::{
     pod::Pod,
-    proxy::{Proxy, Tcp, free},
+    proxy::{Proxy, Tcp},
 };
+use crate::logged_process::free;
 
 pub(super) const NAME: &str = "haproxy";
 

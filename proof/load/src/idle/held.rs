@@ -11,11 +11,11 @@ use super::{
     environment::{self, Port, TestEnvironment, WAIT_TIMEOUT},
     open_files,
     pod::Pod,
-    proxy::LoggedProcess,
     wake_receiver::WakeReceiver,
 };
 use crate::{
     client::Connection,
+    logged_process::LoggedProcess,
     measure::{Figure, median, milliseconds},
 };
 

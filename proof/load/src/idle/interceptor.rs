@@ -9,8 +9,9 @@ use super::{
     environment::{self, NAMESPACE, TestEnvironment},
     kinds,
     pod::Pod,
-    proxy::{Proxy, free},
+    proxy::Proxy,
 };
+use crate::logged_process::free;
 
 pub(super) const NAME: &str = "interceptor";
 const ROUTES: &str = "/apis/http.keda.sh/v1alpha1/namespaces/bench/httpscaledobjects";

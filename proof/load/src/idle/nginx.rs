@@ -4,10 +4,8 @@ use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use anyhow::Result;
 
-use super::{
-    pod::Pod,
-    proxy::{Proxy, free},
-};
+use super::{pod::Pod, proxy::Proxy};
+use crate::logged_process::free;
 
 pub(super) const NAME: &str = "nginx";
 

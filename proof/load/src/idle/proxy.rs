@@ -1,18 +1,12 @@
 //! A proxy that runs as a separate process.
 
-use std::{
-    fs::File,
-    io::{Read, Seek},
-    net::{SocketAddr, TcpListener},
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{net::SocketAddr, process::Command, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use tokio::time::sleep;
 
 use super::clients::HttpClient;
-use crate::{process, stopwatch::Stopwatch};
+use crate::{logged_process::LoggedProcess, process, stopwatch::Stopwatch};
 
 /// Time for a proxy to answer after its start.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -83,62 +77,4 @@ impl Proxy {
 
 async fn request(address: SocketAddr) -> Result<()> {
     HttpClient::connect(address).await?.request().await
-}
-
-/// A process whose output is stored; killed when dropped.
-#[derive(Debug)]
-pub(super) struct LoggedProcess {
-    child: Child,
-    /// A file, because it is not read while the process runs and a pipe would fill up.
-    output: File,
-}
-
-impl LoggedProcess {
-    pub(super) fn start(command: &mut Command) -> Result<Self> {
-        let output = tempfile::tempfile()?;
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output.try_clone()?)
-            .spawn()?;
-        Ok(Self { child, output })
-    }
-
-    pub(super) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
-    }
-
-    /// The end of its output.
-    pub(super) fn last_output(&mut self) -> Result<String> {
-        let mut text = Vec::new();
-        self.output.rewind()?;
-        self.output.read_to_end(&mut text)?;
-        let from = text.len().saturating_sub(4 << 10);
-        Ok(String::from_utf8_lossy(&text[from..]).into_owned())
-    }
-}
-
-impl Drop for LoggedProcess {
-    fn drop(&mut self) {
-        // SIGTERM first, so that a process that has started others ends them.
-        let id = self.child.id().to_string();
-        let _ = Command::new("kill").arg(id).status();
-        for _ in 0..50 {
-            if self.has_ended() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A free local address.
-pub(super) fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -91,7 +91,7 @@ async fn ours(environment: &TestEnvironment, pod: &Pod) -> Result<Proxy> {
     ];
     let at = environment::create_sleeping(&mut api, "web", 0, &ports).await?;
     environment::set_ready(&mut api, "web", &ports, true).await?;
-    let unused_address = super::proxy::free()?;
+    let unused_address = crate::logged_process::free()?;
     let (echo, source) = (at[1], at[2]);
     let tcp = Some(Tcp { echo, source });
     Proxy::of(OURS, environment.resolver(unused_address)?, at[0], tcp).await

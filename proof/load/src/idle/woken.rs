@@ -21,10 +21,10 @@ use super::{
     },
     open_files,
     pod::Pod,
-    proxy::LoggedProcess,
 };
 use crate::{
     client::{Connection, Watch},
+    logged_process::LoggedProcess,
     measure::{median, milliseconds},
     stopwatch::Stopwatch,
 };
