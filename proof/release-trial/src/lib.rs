@@ -7,10 +7,12 @@
 //! Only tests and the campaign depend on this crate.
 
 mod jobs;
+pub mod nightly;
 pub mod oracles;
+pub mod play;
 mod processes;
 mod registry;
-mod stable;
+pub mod stable;
 
 use neap_trial::Workload;
 

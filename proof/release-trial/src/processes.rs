@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
+use kube::CustomResourceExt;
 use neap_emulators::prow::{self, ProwOptions};
 use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
 use neap_release::{
+    api::release_payload_definition,
     config::ReleaseQualifiers,
+    image_stream::api::ImageStream,
     oci::client::RegistryClient,
     payload::{
         controller::{self as payloads, PayloadOptions},
@@ -21,7 +24,7 @@ use neap_release::{
         release_reader::{CachedReader, ReleaseInfo, ReleaseReader},
     },
 };
-use neap_trial::{Workload, external::ExternalClient};
+use neap_trial::{UserRequest, Workload, external::ExternalClient};
 use parking_lot::RwLock;
 
 use crate::{
@@ -86,26 +89,46 @@ fn run_keys(context: &Context) -> RunKeys {
     RunKeys::new(context.writer("release-keys"), NAMESPACE, || Some([7; 32]))
 }
 
+/// How many processes run a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replicas {
+    /// One, which always leads.
+    One,
+    /// Two, which elect a leader.
+    Two,
+}
+
+/// The names of the processes of each controller, and the Lease that they compete for.
+const CONTROLLERS: [&str; 2] = ["controller", "controller-two"];
+const PAYLOADS: [&str; 2] = ["payloads", "payloads-two"];
+const CONTROLLER_LEASE: &str = "release-controller";
+const PAYLOAD_LEASE: &str = "release-payload-controller";
+
 /// Adds both controllers, Prow and the Jobs of the cluster, each in a process of its own.
 pub(crate) fn with_processes(
-    workload: Workload,
+    mut workload: Workload,
     options: &StreamOptions,
+    replicas: Replicas,
     prow_jobs: &'static [&'static str],
     failures: Failures,
 ) -> Workload {
     let options = Arc::new(options.clone());
-    workload
-        .process("controller", None, move |context, external| {
+    let (count, elected) = match replicas {
+        Replicas::One => (1, None),
+        Replicas::Two => (2, Some((CONTROLLER_LEASE, PAYLOAD_LEASE))),
+    };
+    for name in &CONTROLLERS[..count] {
+        let options = options.clone();
+        let lease = elected.map(|(lease, _)| lease);
+        workload = workload.process(name, lease, move |context, external| {
             controller(context, external, options.clone(), prow_jobs)
-        })
-        .actor("payloads", |context| {
-            let options = PayloadOptions {
-                timeouts: Timeouts::default(),
-                run_keys: run_keys(context),
-                qualifiers: Arc::new(RwLock::new(Arc::new(ReleaseQualifiers::default()))),
-            };
-            Ok(vec![payloads::component(context, options)?])
-        })
+        });
+    }
+    for name in &PAYLOADS[..count] {
+        let lease = elected.map(|(_, lease)| lease);
+        workload = workload.process(name, lease, |context, _| payload_controller(context));
+    }
+    workload
         .actor("prow", |context| {
             prow::components(context, &ProwOptions::default())
         })
@@ -115,6 +138,26 @@ pub(crate) fn with_processes(
             };
             Ok(vec![jobs::component(context, registry, failures)?])
         })
+}
+
+/// Adds the definitions that the processes read.
+pub(crate) fn with_definitions(mut workload: Workload) -> Workload {
+    let prow_jobs = prow::definitions().unwrap_or_default();
+    let ours = [release_payload_definition(), ImageStream::crd()];
+    for definition in prow_jobs.into_iter().chain(ours) {
+        let definition = serde_json::to_value(definition).unwrap_or_default();
+        workload = workload.given(UserRequest::Create(definition));
+    }
+    workload
+}
+
+fn payload_controller(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
+    let options = PayloadOptions {
+        timeouts: Timeouts::default(),
+        run_keys: run_keys(context),
+        qualifiers: Arc::new(RwLock::new(Arc::new(ReleaseQualifiers::default()))),
+    };
+    Ok(vec![payloads::component(context, options)?])
 }
 
 fn controller(

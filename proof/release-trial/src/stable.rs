@@ -3,11 +3,8 @@
 //! The names of Stable releases are those of their tags, so whatever strikes a run, its objects have the
 //! names of a run without faults.
 
-use kube::CustomResourceExt;
-use neap_emulators::prow;
 use neap_release::{
-    api::{annotations, labels, release_payload_definition},
-    image_stream::api::ImageStream,
+    api::{annotations, labels},
     stream::options::Program,
 };
 use neap_trial::{UserRequest, Workload};
@@ -16,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     jobs::Failures,
     oracles::Releases,
-    processes::{NAMESPACE, options, with_processes},
+    processes::{NAMESPACE, Replicas, options, with_definitions, with_processes},
     registry::{HOST, digest_of, registry},
 };
 
@@ -49,22 +46,34 @@ const FAILURES: Failures = Failures {
 /// What users delete, whether it is needed or not.
 const DELETED_BY_USERS: &[&str] = &["default/4.11.1", "default/4.11.2-aws"];
 
-pub(crate) fn workload() -> Workload {
+/// With one process for each controller.
+pub fn workload() -> Workload {
+    steps(processes("release-stable", Replicas::One))
+}
+
+/// With two for each, which elect leaders.
+pub fn elected() -> Workload {
+    steps(processes("release-leaders", Replicas::Two))
+}
+
+fn processes(name: &'static str, replicas: Replicas) -> Workload {
     let mut options = options();
     options.tools.program = Program::Oc;
-    let mut workload = Workload::new("release-stable").service(HOST, |clock| {
-        let releases = Releases::new(NAMESPACE, DELETED_BY_USERS);
+    let workload = Workload::new(name).service(HOST, |clock| {
+        let releases = Releases::new(NAMESPACE)
+            .deleted_by_users(DELETED_BY_USERS)
+            .published("default/release", "latest");
         registry(clock, &IMAGES, move |history, pushes| {
             releases.problems(history, pushes)
         })
     });
-    let prow_jobs = prow::definitions().unwrap_or_default();
-    let ours = [release_payload_definition(), ImageStream::crd()];
-    for definition in prow_jobs.into_iter().chain(ours) {
-        let definition = serde_json::to_value(definition).unwrap_or_default();
-        workload = workload.given(UserRequest::Create(definition));
-    }
-    with_differences(with_processes(workload, &options, PROW_JOBS, FAILURES))
+    let workload = with_definitions(workload);
+    let workload = with_processes(workload, &options, replicas, PROW_JOBS, FAILURES);
+    with_differences(workload)
+}
+
+fn steps(workload: Workload) -> Workload {
+    workload
         .step(
             "releases",
             [
@@ -201,7 +210,7 @@ fn forged() -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use neap_trial::{ClusterTemplate, plan::Plan, proof, run::run};
@@ -247,12 +256,26 @@ mod tests {
         assert_eq!(latest["from"]["name"], "4.11.2");
     }
 
+    /// Every how many faults are played; `NEAP_RELEASE_EVERY=1` plays all, which takes minutes.
+    pub(crate) fn every(usual: usize) -> usize {
+        let every = std::env::var("NEAP_RELEASE_EVERY").ok();
+        let every = every.and_then(|every| every.parse().ok());
+        every.unwrap_or(usual)
+    }
+
     #[test]
     fn stable_streams_stand_a_sample_of_faults() -> Result<(), proof::Failure> {
-        let every = std::env::var("NEAP_RELEASE_EVERY").ok();
-        let every = every.and_then(|every| every.parse().ok()).unwrap_or(127);
+        let every = every(251);
         let faults = proof::every_nth_fault(&workload(), every)?;
-        assert!(faults > 500 / every, "{faults} faults");
+        assert!(faults > 4000 / every, "{faults} faults");
+        Ok(())
+    }
+
+    #[test]
+    fn releases_stand_changes_of_leaders() -> Result<(), proof::Failure> {
+        let every = every(599);
+        let faults = proof::every_nth_fault(&elected(), every)?;
+        assert!(faults > 4000 / every, "{faults} faults");
         Ok(())
     }
 }

@@ -1,0 +1,133 @@
+//! An Integration stream: images change, releases are cut, verified, published, expire and are collected.
+
+use std::time::Duration;
+
+use neap_release::api::annotations;
+use neap_trial::{UserRequest, Workload};
+use serde_json::{Value, json};
+
+use crate::{
+    jobs::Failures,
+    oracles::Releases,
+    processes::{NAMESPACE, Replicas, options, with_definitions, with_processes},
+    registry::{HOST, registry},
+};
+
+const SOURCE_STATUS: &str =
+    "/apis/image.openshift.io/v1/namespaces/default/imagestreams/4.21-art/status";
+const PROW_JOBS: &[&str] = &["e2e-aws", "e2e-flaky", "e2e-broken"];
+const FAILURES: Failures = Failures {
+    releases: &[],
+    jobs: &["e2e-broken"],
+    flaky: &["e2e-flaky"],
+};
+/// The names of steps; with the first release there are two more than are kept.
+const IMAGES: [&str; 6] = ["second", "third", "fourth", "fifth", "sixth", "seventh"];
+/// The time between two images.
+const APART: Duration = Duration::from_mins(20);
+/// Releases that have expired are collected by then.
+const END: Duration = Duration::from_hours(4);
+
+/// The stream and its controllers.
+pub fn workload() -> Workload {
+    let workload = Workload::new("release-nightly")
+        .without_poison("the names of releases are times, which a delay changes")
+        .service(HOST, |clock| {
+            let releases = Releases::new(NAMESPACE)
+                .published("default/release", "latest")
+                .collected();
+            registry(clock, &[], move |history, pushes| {
+                releases.problems(history, pushes)
+            })
+        });
+    let workload = with_definitions(workload);
+    let mut workload = with_processes(workload, &options(), Replicas::One, PROW_JOBS, FAILURES)
+        .step(
+            "the first images",
+            [
+                UserRequest::Create(stream("release", None)),
+                UserRequest::Create(stream("4.21-art", Some(&config()))),
+                UserRequest::Patch(SOURCE_STATUS, imported(0)),
+            ],
+        );
+    for (at, name) in (1_u32..).zip(IMAGES) {
+        workload = workload
+            .step(name, [UserRequest::Patch(SOURCE_STATUS, imported(at))])
+            .until(APART * at);
+    }
+    workload.step("releases expire", []).until(END)
+}
+
+fn config() -> Value {
+    json!({
+        "name": "4.21.0-0.nightly", "to": "release", "expires": "1h",
+        "publish": {"latest": {"tagRef": {"name": "latest"}}},
+        "verify": {
+            "aws": {"prowJob": {"name": "e2e-aws"}},
+            "flaky": {"prowJob": {"name": "e2e-flaky"}, "maxRetries": 1},
+            "other": {"prowJob": {"name": "e2e-broken"}, "optional": true},
+        },
+    })
+}
+
+fn stream(name: &str, config: Option<&Value>) -> Value {
+    let annotations = config.map(|config| json!({annotations::CONFIG: config.to_string()}));
+    let tags = config.map(|_| {
+        let from = |name: &str| json!({"kind": "DockerImage", "name": format!("{HOST}/{name}:1")});
+        json!([{"name": "cli", "from": from("cli")}, {"name": "etcd", "from": from("etcd")}])
+    });
+    json!({
+        "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "annotations": annotations.unwrap_or(json!({})),
+        },
+        "spec": {"tags": tags.unwrap_or(json!([]))},
+    })
+}
+
+/// The import of the `number`th image of etcd.
+fn imported(number: u32) -> Value {
+    let tag = |name: &str, number: u32| {
+        let digest = format!("sha256:{number:064}");
+        let item = json!({
+            "created": "2026-01-01T00:00:00Z", "image": digest, "generation": 1,
+            "dockerImageReference": format!("{HOST}/{name}@{digest}"),
+        });
+        json!({"tag": name, "items": [item]})
+    };
+    json!({"status": {"tags": [tag("cli", 1000), tag("etcd", number)]}})
+}
+
+#[cfg(test)]
+mod tests {
+    use neap_pocket::store::Change;
+    use neap_trial::{ClusterTemplate, plan::Plan, run::run};
+
+    use super::*;
+    use crate::{play::every_nth_fault, stable::tests::every};
+
+    #[test]
+    fn without_faults_each_image_becomes_a_release_and_two_are_collected() {
+        let template = ClusterTemplate::prepare_blocking().unwrap();
+        let calm = Plan::without_faults("release-nightly", 7);
+        let record = run(&workload(), &calm, &template).unwrap();
+        assert_eq!(record.violations, []);
+        let count = |resource: &str, change: Change| {
+            let of_kind = record.history.iter().filter(|it| &*it.resource == resource);
+            of_kind.filter(|it| it.change == change).count()
+        };
+        let payloads = "release.openshift.io/releasepayloads";
+        assert_eq!(count(payloads, Change::Added), 7);
+        assert_eq!(count(payloads, Change::Deleted), 2);
+        assert_eq!(count("batch/jobs", Change::Deleted), 2);
+        assert_eq!(count("image.openshift.io/imagestreams", Change::Deleted), 2);
+    }
+
+    #[test]
+    fn integration_streams_stand_a_sample_of_faults() -> Result<(), String> {
+        let every = every(1499);
+        let faults = every_nth_fault(&workload(), every)?;
+        assert!(faults > 4000 / every, "{faults} faults");
+        Ok(())
+    }
+}
