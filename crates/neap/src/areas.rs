@@ -24,7 +24,10 @@ use neap_kit::{
 };
 use serde_json::Value;
 
-pub(crate) use self::host::{Host, HostEnvironment, HostedParts};
+pub(crate) use self::{
+    host::{Host, HostEnvironment, HostedParts},
+    release::DemoCommand,
+};
 use crate::{exit::Failure, symbols::Symbols};
 
 // In the order in which they get their addresses in `neap up`. Idle is first: proofs and examples name the

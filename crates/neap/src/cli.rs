@@ -16,7 +16,7 @@ pub(crate) use self::inspect::{
 };
 pub(crate) use self::output::{DataFormat, ListOutput, ListingOptions, Output};
 use crate::{
-    areas::{AreasCommand, AreasUpOptions},
+    areas::{AreasCommand, AreasUpOptions, DemoCommand},
     sample::Sample,
     up::Listen,
 };
@@ -93,6 +93,9 @@ pub(crate) enum Command {
 
     #[command(flatten)]
     Area(AreasCommand),
+
+    /// Show in `neap up` what happens when something goes wrong
+    Demo(DemoCommand),
 
     /// Print the version of neap and of the Kubernetes API it serves
     Version {

@@ -67,6 +67,7 @@ fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
         Command::Manual { folder } => manual::write(&folder),
         Command::Inspect(command) => inspect::run(command, symbols, &mut io::stdout().lock()),
         Command::Area(command) => command.run(symbols, &mut io::stdout().lock()),
+        Command::Demo(command) => inspect::block_on(command.run(symbols, &mut io::stdout().lock())),
         Command::Sample(sample) => sample::run(sample),
         // Handled in `main`, because its exit code is that of the container.
         Command::Launch { .. } => Ok(()),

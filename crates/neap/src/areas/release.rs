@@ -1,12 +1,14 @@
 //! `release`: streams of releases and their verdicts.
 
 mod cli;
+mod demo;
 mod registry;
 mod tools;
 mod up;
 
 use neap_kit::area::Area;
 
+pub(crate) use self::demo::DemoCommand;
 use super::{AreaModule, Host};
 use crate::exit::Failure;
 

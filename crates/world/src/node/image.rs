@@ -61,6 +61,8 @@ impl Images {
         let own = Image {
             name: "neaptide/neap".to_owned(),
             command: vec![neap.display().to_string()],
+            // For commands that replace the program and call it: a container has another PATH.
+            env: [("NEAP".to_owned(), neap.display().to_string())].into(),
             ..Image::default()
         };
         Self {

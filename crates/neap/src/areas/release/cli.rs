@@ -4,7 +4,7 @@ mod change;
 pub(super) mod controllers;
 mod list;
 mod plan;
-mod releases;
+pub(super) mod releases;
 mod show;
 mod validate;
 
@@ -13,6 +13,7 @@ use std::{io::Write, path::PathBuf};
 use clap::{ArgGroup, Args, Subcommand};
 
 use self::controllers::{ControllerOptions, PayloadsOptions};
+pub(super) use self::list::why;
 use super::tools::ToolCommand;
 use crate::{
     areas::AreaCommand,

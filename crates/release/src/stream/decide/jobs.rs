@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 
+use super::mirror::has_registry;
 use crate::{
     api::annotations,
     config::ReleaseConfig,
@@ -54,8 +55,8 @@ pub(super) enum JobProblem {
     NoPushRepository,
 }
 
-/// What a Job runs.
-struct Work {
+/// What a Job runs, with either of the programs.
+struct Commands {
     /// Arguments of `neap`.
     neap: Vec<String>,
     /// The script for `oc`, and its arguments.
@@ -84,7 +85,7 @@ pub(super) fn creation_job(
         format!("--from-image-stream={mirror_name}"),
         format!("--namespace={}", facts.namespace()),
     ];
-    let work = if release.tag.reference {
+    let commands = if release.tag.reference {
         let reference = config
             .reference_release
             .as_ref()
@@ -98,7 +99,7 @@ pub(super) fn creation_job(
             names::reference_tag(tag)
         );
         arguments.push(format!("--to-image={to}"));
-        let own = [arguments, own_modes(config, keep)].concat();
+        let own = [arguments, own_modes(&config.reference_mode, keep)].concat();
         let positional = [
             mirror_name,
             facts.namespace().to_owned(),
@@ -112,7 +113,7 @@ pub(super) fn creation_job(
         } else {
             &reference.secret_name
         };
-        Work {
+        Commands {
             neap: neap(&["assemble"], own),
             oc: (OC_REFERENCE, positional.into()),
             secret: secret.clone(),
@@ -120,15 +121,16 @@ pub(super) fn creation_job(
     } else {
         let repository = target_repository(facts)?;
         arguments.push(format!("--to-image={repository}:{tag}"));
-        let own = [arguments.clone(), own_modes(config, keep)].concat();
-        arguments.extend(modes(config, keep));
-        Work {
+        let mode = reference_mode(facts, config);
+        let own = [arguments.clone(), own_modes(mode, keep)].concat();
+        arguments.extend(modes(mode, keep));
+        Commands {
             neap: neap(&["assemble"], own),
             oc: (OC, oc(&["adm", "release", "new"], arguments)),
             secret: config.pull_secret_name.clone(),
         }
     };
-    job(facts, config, tag, tag, Some(mirror), &work)
+    job(facts, config, tag, tag, Some(mirror), &commands)
 }
 
 /// The Job of a Stable release: it copies the images into the mirror, and assembles the release again if the
@@ -157,7 +159,7 @@ pub(super) fn stable_job(
     let to_stream = format!("--to-image-stream={mirror_name}");
     let keep_list = format!("--keep-manifest-list={keep}");
     let mirroring = vec![image.clone(), to_stream, namespace.clone(), keep_list];
-    let work = if rewrite {
+    let commands = if rewrite {
         let repository = target_repository(facts)?;
         let mut arguments = vec![format!("--name={tag}"), namespace];
         if release.annotation(annotations::MIRROR_IMAGES).is_some() {
@@ -167,26 +169,26 @@ pub(super) fn stable_job(
         }
         arguments.push(format!("--to-image={repository}:{tag}"));
         arguments.push("--metadata={}".to_owned());
-        let own = [arguments.clone(), own_modes(config, keep)].concat();
-        arguments.extend(modes(config, keep));
-        Work {
+        let own = [arguments.clone(), own_modes(&config.reference_mode, keep)].concat();
+        arguments.extend(modes(&config.reference_mode, keep));
+        Commands {
             neap: neap(&["assemble"], own),
             oc: (OC, oc(&["adm", "release", "new"], arguments)),
             secret: config.pull_secret_name.clone(),
         }
     } else {
-        Work {
+        Commands {
             neap: Vec::new(),
             oc: (OC, oc(&["adm", "release", "mirror"], mirroring.clone())),
             secret: config.pull_secret_name.clone(),
         }
     };
-    let mut job = job(facts, config, tag, tag, Some(mirror), &work)?;
+    let mut job = job(facts, config, tag, tag, Some(mirror), &commands)?;
     if rewrite {
-        let first = Work {
+        let first = Commands {
             neap: Vec::new(),
             oc: (OC, oc(&["adm", "release", "mirror"], mirroring)),
-            secret: work.secret,
+            secret: commands.secret,
         };
         let image = job_image(facts, config, Some(mirror))?;
         let container = container(facts, "mirror", &image, &first);
@@ -213,7 +215,7 @@ pub(super) fn alternate_mirror_job(
     let keep = format!("--keep-manifest-list={}", keeps_lists(facts, config));
     let own = own_copy(pull_spec, &config.alternate_image_repository, &to);
     let arguments = vec![keep, pull_spec.to_owned(), to];
-    let work = Work {
+    let commands = Commands {
         neap: neap(&["mirror"], own),
         oc: (OC, oc(&["image", "mirror"], arguments)),
         secret: config.alternate_image_repository_secret_name.clone(),
@@ -224,7 +226,7 @@ pub(super) fn alternate_mirror_job(
         &names::alternate_mirror_job(tag),
         tag,
         Some(mirror),
-        &work,
+        &commands,
     )
 }
 
@@ -247,24 +249,41 @@ pub(super) fn removal_job(
     let to = format!("{push}:{}", names::reference_removal_tag(tag));
     let own = own_copy(&from, push, &to);
     let arguments = vec!["--keep-manifest-list=true".to_owned(), from, to];
-    let work = Work {
+    let commands = Commands {
         neap: neap(&["mirror"], own),
         oc: (OC, oc(&["image", "mirror"], arguments)),
         secret: reference.secret_name.clone(),
     };
-    job(facts, config, &names::removal_job(tag), tag, mirror, &work)
+    job(
+        facts,
+        config,
+        &names::removal_job(tag),
+        tag,
+        mirror,
+        &commands,
+    )
 }
 
-fn modes(config: &ReleaseConfig, keep: bool) -> [String; 2] {
+/// Which location of an image the payload names. Where the source has no repository of its own, its images
+/// are where they came from, and nothing else can be named.
+fn reference_mode<'a>(facts: &Facts, config: &'a ReleaseConfig) -> &'a str {
+    if config.reference_mode.is_empty() && !has_registry(&facts.source) {
+        "source"
+    } else {
+        &config.reference_mode
+    }
+}
+
+fn modes(mode: &str, keep: bool) -> [String; 2] {
     [
-        format!("--reference-mode={}", config.reference_mode),
+        format!("--reference-mode={mode}"),
         format!("--keep-manifest-list={keep}"),
     ]
 }
 
 /// The same for our own tools, whose flags have no empty values.
-fn own_modes(config: &ReleaseConfig, keep: bool) -> Vec<String> {
-    let mode = Some(config.reference_mode.as_str()).filter(|mode| !mode.is_empty());
+fn own_modes(mode: &str, keep: bool) -> Vec<String> {
+    let mode = Some(mode).filter(|mode| !mode.is_empty());
     let mode = mode.map(|mode| format!("--reference-mode={mode}"));
     mode.into_iter()
         .chain(keep.then(|| "--keep-manifest-list".to_owned()))
@@ -327,7 +346,7 @@ fn job_image(
     Ok(format!("{repository}:cli"))
 }
 
-fn container(facts: &Facts, name: &str, image: &str, work: &Work) -> Value {
+fn container(facts: &Facts, name: &str, image: &str, commands: &Commands) -> Value {
     let mut container = json!({
         "name": name,
         "image": image,
@@ -337,20 +356,20 @@ fn container(facts: &Facts, name: &str, image: &str, work: &Work) -> Value {
     });
     if facts.options.tools.program == Program::Neap {
         // The program is the entrypoint of its image.
-        container["args"] = json!(work.neap);
-        if !work.secret.is_empty() {
+        container["args"] = json!(commands.neap);
+        if !commands.secret.is_empty() {
             let directory = json!({"name": "DOCKER_CONFIG", "value": "/tmp/pull-secret"});
             if let Some(variables) = container["env"].as_array_mut() {
                 variables.push(directory);
             }
         }
     } else {
-        let (script, arguments) = &work.oc;
+        let (script, arguments) = &commands.oc;
         let head = ["/bin/bash", "-c", script, ""].map(str::to_owned);
         let command: Vec<_> = head.into_iter().chain(arguments.iter().cloned()).collect();
         container["command"] = json!(command);
     }
-    if !work.secret.is_empty() {
+    if !commands.secret.is_empty() {
         container["volumeMounts"] =
             json!([{"name": "pull-secret", "mountPath": "/tmp/pull-secret"}]);
     }
@@ -363,7 +382,7 @@ fn job(
     name: &str,
     tag: &str,
     mirror: Option<&ImageStream>,
-    work: &Work,
+    commands: &Commands,
 ) -> Result<Job, JobProblem> {
     let image = job_image(facts, config, mirror)?;
     let annotations: BTreeMap<&str, String> = BTreeMap::from([
@@ -381,10 +400,11 @@ fn job(
     let mut pod = json!({
         "serviceAccountName": facts.options.tools.service_account,
         "restartPolicy": "Never",
-        "containers": [container(facts, "build", &image, work)],
+        "containers": [container(facts, "build", &image, commands)],
     });
-    if !work.secret.is_empty() {
-        pod["volumes"] = json!([{"name": "pull-secret", "secret": {"secretName": work.secret}}]);
+    if !commands.secret.is_empty() {
+        pod["volumes"] =
+            json!([{"name": "pull-secret", "secret": {"secretName": commands.secret}}]);
     }
     let job = json!({
         "apiVersion": "batch/v1",

@@ -116,7 +116,7 @@ fn pinned(
 ) -> Result<TagReference, MirrorProblem> {
     let source = &facts.source;
     // Without a registry in the cluster, images stay where they come from.
-    let public = source_has_registry(facts).then(|| public_repository(source, &facts.options));
+    let public = has_registry(source).then(|| public_repository(source, &facts.options));
     let public = public.flatten();
     let inside = source
         .status
@@ -189,9 +189,9 @@ fn pinned_source(facts: &Facts, repository: &str, is_public: bool, digest: &str)
     }
 }
 
-/// Whether the cluster has a registry for the source. Without one, its images are where they come from.
-fn source_has_registry(facts: &Facts) -> bool {
-    let status = facts.source.status.as_ref();
+/// Whether the cluster has a registry for a source. Without one, its images are where they come from.
+pub(super) fn has_registry(source: &ImageStream) -> bool {
+    let status = source.status.as_ref();
     status.is_some_and(|status| !status.public_docker_image_repository.is_empty())
 }
 

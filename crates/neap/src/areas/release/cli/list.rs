@@ -152,7 +152,7 @@ fn jobs(payload: &ReleasePayload) -> String {
     format!("{passed}/{all}")
 }
 
-pub(super) fn why(payload: &ReleasePayload) -> String {
+pub(in crate::areas::release) fn why(payload: &ReleasePayload) -> String {
     let conditions = payload.status.iter().flat_map(|status| &status.conditions);
     let mut accepted = conditions.filter(|it| it.type_ == conditions::ACCEPTED);
     accepted

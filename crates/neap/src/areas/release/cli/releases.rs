@@ -25,20 +25,20 @@ use crate::{
 };
 
 /// A cluster, and the namespace of a command; all namespaces if there is none.
-pub(super) struct Releases {
-    pub(super) cluster: Cluster,
-    pub(super) namespace: Option<String>,
-    pub(super) clock: Clock,
+pub(in crate::areas::release) struct Releases {
+    pub(in crate::areas::release) cluster: Cluster,
+    pub(in crate::areas::release) namespace: Option<String>,
+    pub(in crate::areas::release) clock: Clock,
 }
 
 /// A stream: its source and its name.
-pub(super) struct Stream {
-    pub(super) name: String,
-    pub(super) source: ImageStream,
+pub(in crate::areas::release) struct Stream {
+    pub(in crate::areas::release) name: String,
+    pub(in crate::areas::release) source: ImageStream,
 }
 
 impl Releases {
-    pub(super) async fn of(scope: &Scope) -> Result<Self, Failure> {
+    pub(in crate::areas::release) async fn of(scope: &Scope) -> Result<Self, Failure> {
         let cluster = Cluster::connect(&scope.cluster, None).await?;
         let named = scope
             .namespace
@@ -63,7 +63,7 @@ impl Releases {
     }
 
     /// All releases, the newest first.
-    pub(super) async fn payloads(&self) -> Result<Vec<ReleasePayload>, Failure> {
+    pub(in crate::areas::release) async fn payloads(&self) -> Result<Vec<ReleasePayload>, Failure> {
         let mut all: Vec<ReleasePayload> = self.all(RELEASE_PAYLOAD).await?;
         all.sort_by_key(|one| {
             std::cmp::Reverse(one.metadata.creation_timestamp.clone().map(|time| time.0))
@@ -72,7 +72,10 @@ impl Releases {
     }
 
     /// The release of this name.
-    pub(super) async fn payload(&self, name: &str) -> Result<ReleasePayload, Failure> {
+    pub(in crate::areas::release) async fn payload(
+        &self,
+        name: &str,
+    ) -> Result<ReleasePayload, Failure> {
         let all = self.payloads().await?;
         let mut found = all
             .into_iter()
@@ -87,7 +90,7 @@ impl Releases {
     }
 
     /// All streams, by name.
-    pub(super) async fn streams(&self) -> Result<Vec<Stream>, Failure> {
+    pub(in crate::areas::release) async fn streams(&self) -> Result<Vec<Stream>, Failure> {
         let all: Vec<ImageStream> = self.all(IMAGE_STREAM).await?;
         let mut streams: Vec<_> = all.into_iter().filter_map(stream).collect();
         streams.sort_by(|a, b| a.name.cmp(&b.name));
@@ -95,7 +98,7 @@ impl Releases {
     }
 
     /// The stream of this name, or with the source of this name.
-    pub(super) async fn stream(&self, name: &str) -> Result<Stream, Failure> {
+    pub(in crate::areas::release) async fn stream(&self, name: &str) -> Result<Stream, Failure> {
         let streams = self.streams().await?;
         let found = streams.into_iter().find(|stream| {
             stream.name == name || stream.source.metadata.name.as_deref() == Some(name)
@@ -104,7 +107,7 @@ impl Releases {
     }
 
     /// A writer without leader election.
-    pub(super) fn writer(&self) -> Writer {
+    pub(in crate::areas::release) fn writer(&self) -> Writer {
         let leadership = Leadership::without_election(self.clock);
         Writer::new(
             self.cluster.client.clone(),
@@ -159,7 +162,7 @@ fn stream(source: ImageStream) -> Option<Stream> {
     })
 }
 
-pub(super) fn write_failed(key: &Key, error: &Error) -> Failure {
+pub(in crate::areas::release) fn write_failed(key: &Key, error: &Error) -> Failure {
     let what = format!("{key} cannot be changed");
     Failure::new("NT-RELEASE-0002", Exit::Failed, &what, &chain(error))
         .remedy("check your rights: kubectl auth can-i patch releasepayloads.release.openshift.io")
