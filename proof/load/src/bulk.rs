@@ -34,7 +34,7 @@ pub struct BulkResult {
 }
 
 impl BulkResult {
-    fn of(elapsed: Duration, mut latencies: Vec<Duration>) -> Self {
+    pub(crate) fn of(elapsed: Duration, mut latencies: Vec<Duration>) -> Self {
         latencies.sort_unstable();
         Self { elapsed, latencies }
     }

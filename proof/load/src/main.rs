@@ -207,6 +207,8 @@ enum MeasureKind {
     FanOut,
     /// A list of all objects
     List,
+    /// A client beside others that send long lists
+    Neighbour,
     /// The deletion of a namespace with all objects in it
     Namespace,
     /// The start after many writes
@@ -275,15 +277,11 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
         Task::Beside {
             reference,
             controllers,
-            service_addresses,
+            service_addresses: ranges,
             told_in,
             command,
         } => {
-            let plan = plan(
-                reference,
-                controllers.as_ref(),
-                service_addresses.as_deref(),
-            );
+            let plan = plan(reference, controllers.as_ref(), ranges.as_deref());
             beside(&plan, told_in, command).await
         }
         Task::Informers {
@@ -366,6 +364,7 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         MeasureKind::FanOut => measure::fan_out(subject, WATCHERS, task.times).await,
         MeasureKind::List => measure::list(subject, task.objects).await,
         MeasureKind::Namespace => measure::namespace(subject, task.objects, task.times).await,
+        MeasureKind::Neighbour => measure::neighbour(subject, task.objects).await,
         MeasureKind::Restart => measure::restart(neap, task.objects, task.writes).await,
         MeasureKind::Definition => measure::definition(neap, task.times).await,
         MeasureKind::Sample => measure::sample(neap, task.times).await,

@@ -95,11 +95,16 @@ const BESIDE_A_PEER: [Loaded; 11] = [
     ),
 ];
 
-const ALONE: [Loaded; 2] = [
+const ALONE: [Loaded; 3] = [
     alone(
         "from a definition to its resource",
         &["definition", "--times", "21"],
         &DEFINITION,
+    ),
+    alone(
+        "a client beside long lists",
+        &["neighbour", "--objects", "4000"],
+        &NEIGHBOUR,
     ),
     alone(
         "start after a million writes; takes some minutes",
@@ -182,6 +187,13 @@ const NAMESPACE: [Line; 1] =
 
 const DEFINITION: [Line; 1] =
     [Line::new("definition", "definition to served and described", "ms").asked(Limit(10.0))];
+
+const NEIGHBOUR: [Line; 4] = [
+    Line::new("p99 alone", "small requests, p99", "ms"),
+    Line::new("p99 beside", "the same beside bodies of 1 MiB", "ms"),
+    Line::new("times", "how many times as long", "×").asked(Limit(3.0)),
+    Line::new("large", "a request with such a body", "ms"),
+];
 
 const RESTART: [Line; 4] = [
     Line::new(
