@@ -28,4 +28,6 @@ pub mod challenge;
 
 pub mod client;
 
+pub mod image_folder;
+
 pub mod transfer;

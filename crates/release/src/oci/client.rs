@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use self::auth::{Authorization, TokenCache};
 pub use self::{
     auth::Access,
-    blob::BlobStream,
+    blob::{BlobSource, BlobStream},
     error::{Error, What},
     pull::Found,
 };

@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::{
     client::{Error, RegistryClient},
     digest::Digest,
+    image_folder::ImageFolder,
     manifest::{Descriptor, Manifest},
     reference::ImageRef,
 };
@@ -175,4 +176,112 @@ async fn copy_blob(
     client.push_stream(target, digest, stream, sent).await?;
     progress.done(&counters.copied, 0);
     Ok(())
+}
+
+/// Copies the image at `source` into a folder, under the repository and the tag of `target`. The bytes of the
+/// manifests are not changed; the tag is written last.
+pub async fn download(
+    client: &RegistryClient,
+    source: &ImageRef,
+    folder: &ImageFolder,
+    target: &ImageRef,
+    progress: &Progress,
+) -> Result<Manifest, Error> {
+    let manifest = client.manifest(source).await?;
+    if let Some(list) = manifest.list() {
+        for child in list.manifests() {
+            let source = source.at_digest(child.digest());
+            let found = client.manifest(&source).await?;
+            download_blobs(client, &source, folder, target, &found, progress).await?;
+            folder.write_manifest(&target.bare(), &found)?;
+        }
+    } else {
+        download_blobs(client, source, folder, target, &manifest, progress).await?;
+    }
+    folder.write_manifest(target, &manifest)?;
+    Ok(manifest)
+}
+
+async fn download_blobs(
+    client: &RegistryClient,
+    source: &ImageRef,
+    folder: &ImageFolder,
+    target: &ImageRef,
+    manifest: &Manifest,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let all = blobs(manifest);
+    progress.expect(&all);
+    let counters = &progress.0;
+    let copies = stream::iter(&all).map(|descriptor| async move {
+        if folder.has_blob(target, descriptor) {
+            progress.done(&counters.present, descriptor.size());
+            return Ok(());
+        }
+        let content = client.blob(source, descriptor)?;
+        let written = |bytes| {
+            counters.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+        };
+        folder
+            .write_blob(target, descriptor, content, written)
+            .await?;
+        progress.done(&counters.copied, 0);
+        Ok(())
+    });
+    let limited = copies.buffer_unordered(client.parallelism());
+    limited.try_for_each(|()| async { Ok(()) }).await
+}
+
+/// Copies the image at `source` in a folder to a registry; its tag last.
+pub async fn upload(
+    folder: &ImageFolder,
+    source: &ImageRef,
+    client: &RegistryClient,
+    target: &ImageRef,
+    progress: &Progress,
+) -> Result<Manifest, Error> {
+    let manifest = folder.manifest(source)?;
+    if let Some(list) = manifest.list() {
+        let repository = target.bare();
+        for child in list.manifests() {
+            let found = folder.manifest(&source.at_digest(child.digest()))?;
+            upload_blobs(folder, source, client, target, &found, progress).await?;
+            let by_digest = repository.at_digest(child.digest());
+            client.push_manifest(&by_digest, &found).await?;
+        }
+    } else {
+        upload_blobs(folder, source, client, target, &manifest, progress).await?;
+    }
+    client.push_manifest(target, &manifest).await?;
+    Ok(manifest)
+}
+
+async fn upload_blobs(
+    folder: &ImageFolder,
+    source: &ImageRef,
+    client: &RegistryClient,
+    target: &ImageRef,
+    manifest: &Manifest,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let all = blobs(manifest);
+    progress.expect(&all);
+    let counters = &progress.0;
+    let copies = stream::iter(&all).map(|descriptor| async move {
+        if client.has_blob(target, descriptor).await? {
+            progress.done(&counters.present, descriptor.size());
+            return Ok(());
+        }
+        let content = folder.blob(source, descriptor)?;
+        let sent = |bytes| {
+            counters.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+        };
+        client
+            .push_stream(target, descriptor.digest(), content, sent)
+            .await?;
+        progress.done(&counters.copied, 0);
+        Ok(())
+    });
+    let limited = copies.buffer_unordered(client.parallelism());
+    limited.try_for_each(|()| async { Ok(()) }).await
 }

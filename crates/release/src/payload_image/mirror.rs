@@ -1,6 +1,7 @@
 //! Copies a payload and all its images to another repository.
 
 mod names;
+pub mod stream_tags;
 #[cfg(test)]
 mod tests;
 
@@ -8,9 +9,11 @@ use std::fmt::Write;
 
 use futures::{StreamExt, stream};
 
-pub use self::names::{Error, Mirror, MirrorOptions, Target, plan};
+pub use self::names::{Copy, Error, Mirror, MirrorOptions, Target, plan};
 use crate::oci::{
     client::{Error as RegistryError, RegistryClient},
+    image_folder::ImageFolder,
+    reference::ImageRef,
     transfer::{self, Progress},
 };
 
@@ -29,30 +32,76 @@ pub struct Failure {
 /// Copies the images, and the payload itself when all of them are there. Returns what failed; the payload is
 /// then not copied.
 pub async fn run(client: &RegistryClient, mirror: &Mirror, progress: &Progress) -> Vec<Failure> {
+    run_with(mirror, async |image: &Copy| {
+        let copied = transfer::copy(client, &image.source, &image.target, progress);
+        copied.await.map(drop)
+    })
+    .await
+}
+
+/// Copies all images with `copy`, and then the payload.
+async fn run_with(
+    mirror: &Mirror,
+    copy: impl AsyncFn(&Copy) -> Result<(), RegistryError>,
+) -> Vec<Failure> {
+    let copy = &copy;
+    let failure = |image: &Copy, error| Failure {
+        component: image.component.clone(),
+        error,
+    };
     let copies = stream::iter(&mirror.images).map(|image| async move {
-        let copied = transfer::copy(client, &image.source, &image.target, progress).await;
-        copied.err().map(|error| Failure {
-            component: image.component.clone(),
-            error,
-        })
+        let copied = copy(image).await;
+        copied.err().map(|error| failure(image, error))
     });
     let failures: Vec<_> = copies
         .buffer_unordered(IMAGES_AT_A_TIME)
         .filter_map(|it| async { it })
         .collect()
         .await;
-    if !failures.is_empty() {
-        return failures;
-    }
-    let Some(payload) = &mirror.payload else {
+    let Some(payload) = mirror.payload.as_ref().filter(|_| failures.is_empty()) else {
         return failures;
     };
-    let copied = transfer::copy(client, &payload.source, &payload.target, progress).await;
-    let failure = copied.err().map(|error| Failure {
-        component: payload.component.clone(),
-        error,
-    });
-    failure.into_iter().collect()
+    let copied = copy(payload).await;
+    copied
+        .err()
+        .map(|error| failure(payload, error))
+        .into_iter()
+        .collect()
+}
+
+/// Copies the images into a folder, and the payload itself when all of them are there. Returns what failed; the
+/// payload is then not written.
+pub async fn download(
+    client: &RegistryClient,
+    mirror: &Mirror,
+    folder: &ImageFolder,
+    progress: &Progress,
+) -> Vec<Failure> {
+    run_with(mirror, async |image: &Copy| {
+        let copied = transfer::download(client, &image.source, folder, &image.target, progress);
+        copied.await.map(drop)
+    })
+    .await
+}
+
+/// Copies the images from a folder, where all are in the repository `from` by their digests, to a registry; the
+/// payload itself last.
+pub async fn upload(
+    folder: &ImageFolder,
+    from: &ImageRef,
+    client: &RegistryClient,
+    mirror: &Mirror,
+    progress: &Progress,
+) -> Vec<Failure> {
+    run_with(mirror, async |image: &Copy| {
+        let source = match image.source.digest() {
+            Some(digest) => from.at_digest(&digest),
+            None => image.source.clone(),
+        };
+        let copied = transfer::upload(folder, &source, client, &image.target, progress);
+        copied.await.map(drop)
+    })
+    .await
 }
 
 /// How clusters are told about a mirror.

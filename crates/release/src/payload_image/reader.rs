@@ -7,7 +7,8 @@ use super::{
 };
 use crate::oci::{
     client::{Error as RegistryError, RegistryClient},
-    layer::Limits,
+    image_folder::ImageFolder,
+    layer::{self, Limits},
     manifest::Manifest,
     platform::PlatformFilter,
     reference::ImageRef,
@@ -101,6 +102,58 @@ pub async fn read(
         image: image.to_string(),
         source,
     })?;
+    Ok(Payload {
+        image: image.clone(),
+        manifest,
+        list,
+        config,
+        contents,
+    })
+}
+
+/// The largest configuration, and the largest layer of a payload, in a folder.
+const MAX_CONFIG: u64 = 8 << 20;
+const MAX_LAYER: u64 = 256 << 20;
+
+/// Reads a payload from a folder, as [`read`] does from a registry.
+pub fn read_from_folder(
+    folder: &ImageFolder,
+    image: &ImageRef,
+    platforms: &[PlatformFilter],
+) -> Result<Payload, Error> {
+    let outer = folder.manifest(image)?;
+    let (manifest, list) = if outer.list().is_some() {
+        let mut chosen = PlatformFilter::Any.only(&outer);
+        for platform in platforms {
+            chosen = chosen.or_else(|_| platform.only(&outer));
+        }
+        let chosen = chosen.map_err(|source| RegistryError::Platform {
+            image: image.to_string(),
+            source,
+        })?;
+        let chosen = folder.manifest(&image.at_digest(chosen.digest()))?;
+        (chosen, Some(outer))
+    } else {
+        (outer, None)
+    };
+    let content = manifest.image();
+    let content = content.ok_or_else(|| Error::NoLayers(image.to_string()))?;
+    let config = folder.blob_bytes(image, content.config(), MAX_CONFIG)?;
+    let config = ImageConfig::read(&config).map_err(|source| Error::Config {
+        image: image.to_string(),
+        source,
+    })?;
+    let last = content.layers().last();
+    let last = last.ok_or_else(|| Error::NoLayers(image.to_string()))?;
+    let limits = Limits::for_manifests(last.size());
+    let bytes = folder.blob_bytes(image, last, MAX_LAYER)?;
+    let failed = |source| Error::Contents {
+        image: image.to_string(),
+        source,
+    };
+    let entries = layer::read(bytes.as_ref(), limits, Contents::is_part);
+    let entries = entries.map_err(|error| failed(error.into()))?;
+    let contents = Contents::from_entries(entries).map_err(failed)?;
     Ok(Payload {
         image: image.clone(),
         manifest,

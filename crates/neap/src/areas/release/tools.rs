@@ -44,6 +44,9 @@ const MIRROR_EXAMPLES: &str = "\
 Examples:
   neap release mirror reg.example/ocp/release:4.99.0 --to mirror.example/ocp/release
   neap release mirror reg.example/ocp/release:4.99.0 --to 'mirror.example/ocp/images:${version}-${component}'
+  neap release mirror reg.example/ocp/release:4.99.0 --to-dir /media/disk    where no registry is reached
+  neap release mirror --from-dir /media/disk --to mirror.example/ocp/release
+  neap release mirror reg.example/ocp/release:4.99.0 --to-image-stream 4.99 -n ocp
 
 Images are copied by digest and not changed. The payload itself is copied last, when all its images are
 there; a mirror that breaks off is continued by the same command.";
@@ -67,7 +70,7 @@ pub(super) enum ToolCommand {
 
     /// Copy a payload and all its images to another repository
     #[command(after_help = MIRROR_EXAMPLES)]
-    Mirror(MirrorOptions),
+    Mirror(Box<MirrorOptions>),
 
     /// Read a payload and all its images, and compare each with its digest
     Verify(VerifyOptions),
@@ -350,14 +353,31 @@ pub(super) enum Policy {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").args(["to", "to_dir", "to_image_stream"]).required(true).multiple(true)))]
 pub(super) struct MirrorOptions {
-    /// Payload
-    #[arg(value_name = "PULLSPEC")]
-    image: String,
+    /// Payload; with --from-dir its REPOSITORY:TAG there, by default the only payload
+    #[arg(value_name = "PULLSPEC", required_unless_present = "from_dir")]
+    image: Option<String>,
 
     /// Repository, or a template with ${version} and ${component}
-    #[arg(long, value_name = "REPOSITORY")]
-    to: String,
+    #[arg(long, value_name = "REPOSITORY", conflicts_with = "to_image_stream")]
+    to: Option<String>,
+
+    /// Folder into which the images are copied; --to names the repository there [default: openshift/release]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["to_image_stream", "from_dir"])]
+    to_dir: Option<PathBuf>,
+
+    /// Folder from which the images are copied, written by --to-dir
+    #[arg(long, value_name = "DIR", conflicts_with = "to_image_stream")]
+    from_dir: Option<PathBuf>,
+
+    /// ImageStream whose tags become the images, and the tag release the payload
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["to_release_image", "skip_release_image"])]
+    to_image_stream: Option<String>,
+
+    /// Namespace of the ImageStream; by default that of the context
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
 
     /// Where the payload itself goes
     #[arg(long, value_name = "PULLSPEC")]
@@ -381,6 +401,9 @@ pub(super) struct MirrorOptions {
 
     #[command(flatten)]
     registry: RegistryOptions,
+
+    #[command(flatten)]
+    cluster: ClusterOptions,
 }
 
 #[derive(Debug, Args)]

@@ -78,6 +78,18 @@ impl RegistryClient {
     }
 }
 
+/// What a blob is read from, part by part. The digest is checked before the end is reported.
+pub trait BlobSource: Send {
+    /// The next part; none after the last.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send;
+}
+
+impl BlobSource for BlobStream {
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        Self::next(self).await
+    }
+}
+
 impl BlobStream {
     /// The announced size.
     pub fn size(&self) -> u64 {

@@ -148,7 +148,7 @@ pub enum Error {
         reason: String,
     },
     /// A file of this machine.
-    #[error("{image}: {what} cannot be stored")]
+    #[error("{image}: {what} cannot be read or stored on this machine")]
     Disk {
         /// The image.
         image: String,

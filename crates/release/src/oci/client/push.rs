@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 use neap_kit::client::{Response, percent_encoded, resolve};
 
-use super::{Access, BlobStream, Error, RegistryClient, What};
+use super::{Access, BlobSource, Error, RegistryClient, What};
 use crate::oci::{
     digest::{self, Digest},
     manifest::{Descriptor, Manifest},
@@ -57,12 +57,12 @@ impl RegistryClient {
             .await
     }
 
-    /// Stores a blob that is read from another repository.
+    /// Stores a blob that is read from another repository or from a file.
     pub async fn push_stream(
         &self,
         target: &ImageRef,
         digest: &Digest,
-        mut source: BlobStream,
+        mut source: impl BlobSource,
         mut sent: impl FnMut(u64),
     ) -> Result<(), Error> {
         let mut location = None;

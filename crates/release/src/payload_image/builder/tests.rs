@@ -15,7 +15,7 @@ use neap_kit::{
 
 use super::*;
 use crate::{
-    oci::{client::Options, credentials::Credentials, digest::sha256},
+    oci::{client::Options, credentials::Credentials, digest::sha256, image_folder::ImageFolder},
     payload_image::{
         difference::difference,
         extract, input,
@@ -395,4 +395,90 @@ async fn a_layer_that_is_changed_gives_no_payload_and_one_that_is_cut_is_resumed
     // What is cut is asked for again, from where it ended.
     lab.registry.faults().inject(blobs(), Fault::Truncated(100));
     lab.build(request()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_goes_through_a_folder_to_another_registry() {
+    let lab = Lab::open().await;
+    let built = lab.build(request()).await.unwrap();
+    let pushed = push(
+        &lab.client,
+        &built,
+        &reference("ocp/release"),
+        &Progress::default(),
+    )
+    .await
+    .unwrap();
+    let payload = reader::read(&lab.client, &pushed, &[]).await.unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let folder = ImageFolder::new(root.path());
+    let here = Target::parse("openshift/release").unwrap();
+    let down = mirror::plan(&payload, &here, &MirrorOptions::default()).unwrap();
+    let download =
+        async || mirror::download(&lab.client, &down, &folder, &Progress::default()).await;
+    let blobs = CallMatcher::path("/v2/ocp/cli/blobs/*").method(Method::GET);
+    let refused = Fault::Refused(Refusal::of(StatusCode::FORBIDDEN));
+    lab.registry.faults().inject(blobs.times(1), refused);
+    assert_eq!(download().await.len(), 1);
+    let itself = down.payload.as_ref().unwrap().target.clone();
+    assert!(folder.manifest(&itself).is_err(), "not before its images");
+    assert_eq!(download().await.len(), 0);
+    let again = reader::read_from_folder(&folder, &itself, &[]).unwrap();
+    assert_eq!(again.contents, payload.contents);
+    assert_eq!(again.manifest.digest, payload.manifest.digest);
+    let other = Emulator::new(
+        Registry::in_memory(Settings::default(), lab.clock),
+        lab.clock,
+    );
+    lab.network.mount("mirror.example.com", other.transport());
+    let there = Target::parse("mirror.example.com/ocp/release").unwrap();
+    let up = mirror::plan(&again, &there, &MirrorOptions::default()).unwrap();
+    let repository = itself.bare();
+    let upload =
+        async || mirror::upload(&folder, &repository, &lab.client, &up, &Progress::default()).await;
+    assert_eq!(upload().await.len(), 0);
+    let mirrored = &up.payload.as_ref().unwrap().target;
+    let found = reader::read(&lab.client, mirrored, &[]).await.unwrap();
+    assert_eq!(found.manifest.digest, payload.manifest.digest);
+    for image in &up.images {
+        let found = lab.client.find(&image.target).await.unwrap().unwrap();
+        assert_eq!(Some(found.digest), image.source.digest());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_was_changed_on_its_way_is_refused_by_the_path_of_the_file() {
+    let lab = Lab::open().await;
+    let image = SampleImage::new("cli", &[], &[("usr/bin/cli", "a program")]);
+    let built = image.build().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let folder = ImageFolder::new(root.path());
+    let (source, name) = (reference("ocp/single:v1"), "o/single:v1".parse().unwrap());
+    sample::push(&lab.client, &built, &source).await.unwrap();
+    transfer::download(&lab.client, &source, &folder, &name, &Progress::default())
+        .await
+        .unwrap();
+    let layer = root
+        .path()
+        .join(format!("v2/o/single/blobs/{}", built.layer.digest));
+    let mut bytes = std::fs::read(&layer).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&layer, &bytes).unwrap();
+    let upload = async || {
+        let target = reference("ocp/again:v1");
+        let copied =
+            transfer::upload(&folder, &name, &lab.client, &target, &Progress::default()).await;
+        (copied, lab.client.find(&target).await.unwrap())
+    };
+    let (copied, found) = upload().await;
+    let error = why::chain(&copied.unwrap_err());
+    assert!(error.contains(layer.to_str().unwrap()), "{error}");
+    assert_eq!(found, None, "nothing is under the tag");
+    bytes.pop();
+    std::fs::write(&layer, &bytes).unwrap();
+    let (copied, found) = upload().await;
+    assert!(copied.is_err() && found.is_none());
+    std::fs::remove_file(&layer).unwrap();
+    let (copied, found) = upload().await;
+    assert!(copied.is_err() && found.is_none());
 }

@@ -14,12 +14,10 @@ const PAYLOAD: &str = "release";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The target has a tag.
-    #[error(
-        "--to={0} must be a repository without a tag, or a template with ${{component}} in its tag"
-    )]
+    #[error("{0} must be a repository without a tag, or a template with ${{component}} in its tag")]
     NotARepository(String),
     /// A template that would give several images one name.
-    #[error("--to={0} must have ${{component}} exactly once, in its tag")]
+    #[error("{0} must have ${{component}} exactly once, in its tag")]
     Template(String),
     /// A name that is not one.
     #[error("component {component}")]
@@ -177,7 +175,7 @@ pub fn plan(payload: &Payload, target: &Target, options: &MirrorOptions) -> Resu
     Ok(Mirror { images, payload })
 }
 
-fn source(tag: &Tag) -> Result<ImageRef, Error> {
+pub(super) fn source(tag: &Tag) -> Result<ImageRef, Error> {
     let text = tag.pull_spec().unwrap_or_default();
     let image: ImageRef = text.parse().map_err(|source| Error::Name {
         component: tag.name.clone(),

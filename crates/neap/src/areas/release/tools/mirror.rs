@@ -1,12 +1,15 @@
-//! `mirror`.
+//! `mirror`: to a registry, through a folder, or into an ImageStream.
+
+mod folder;
+mod image_stream;
 
 use std::io::Write;
 
 use neap_release::{
-    oci::transfer::Progress,
+    oci::{image_folder::ImageFolder, transfer::Progress},
     payload_image::{
-        mirror::{self, Instructions, Target},
-        reader,
+        mirror::{self, Failure as NotCopied, Instructions, Mirror, Target},
+        reader::{self, Payload},
     },
 };
 
@@ -22,35 +25,69 @@ use crate::{
 };
 
 pub(super) async fn run(options: &MirrorOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(name) = &options.to_image_stream {
+        return image_stream::run(options, name, out).await;
+    }
+    if let Some(path) = &options.from_dir {
+        return folder::import(options, &ImageFolder::new(path), out).await;
+    }
+    let payload = read(options).await?;
+    if let Some(path) = &options.to_dir {
+        return folder::export(options, &payload, path, out).await;
+    }
+    let plan = plan(options, &payload, options.to.as_deref().unwrap_or_default())?;
+    if options.dry_run {
+        return show(&plan, out);
+    }
     let client = options.registry.client()?;
-    let source = image(&options.image)?;
+    let progress = Progress::default();
+    let running = mirror::run(&client, &plan, &progress);
+    let failures = progress::show("copy", options.registry.quiet, &progress, running).await;
+    check(&failures)?;
+    report(&plan, &progress, out)?;
+    instructions(options, &plan, out)
+}
+
+/// The payload, from its registry.
+async fn read(options: &MirrorOptions) -> Result<Payload, Failure> {
+    let client = options.registry.client()?;
+    let source = image(options.image.as_deref().unwrap_or_default())?;
     let payload = reader::read(&client, &source, &platforms(None)?).await;
-    let payload = payload.map_err(|error| failed("cannot read the payload", &error))?;
+    payload.map_err(|error| failed("cannot read the payload", &error))
+}
+
+/// What is copied where.
+fn plan(options: &MirrorOptions, payload: &Payload, to: &str) -> Result<Mirror, Failure> {
     let refused = |error: mirror::Error| {
-        let remedy = "name a repository such as mirror.example/ocp/release";
+        let remedy = "name a repository such as mirror.example/ocp/release with --to";
         usage("cannot mirror the payload", &chain(&error), remedy)
     };
-    let target = Target::parse(&options.to).map_err(refused)?;
+    let target = Target::parse(to).map_err(refused)?;
     let wanted = mirror::MirrorOptions {
         release_image: options.to_release_image.as_deref().map(image).transpose()?,
         skip_release_image: options.skip_release_image,
         keep_manifest_list: options.keep_manifest_list,
     };
-    let plan = mirror::plan(&payload, &target, &wanted).map_err(refused)?;
-    if options.dry_run {
-        let mut copies = plan.images.iter().chain(&plan.payload);
-        return copies.try_for_each(|it| print::text(out, &format!("{} {}", it.source, it.target)));
-    }
-    let progress = Progress::default();
-    let running = mirror::run(&client, &plan, &progress);
-    let failures = progress::show("copy", options.registry.quiet, &progress, running).await;
-    if let Some(first) = failures.first() {
-        let names: Vec<_> = failures.iter().map(|it| it.component.as_str()).collect();
-        let why = format!("{}: {}", names.join(", "), chain(&first.error));
-        let what = format!("{} images were not copied", failures.len());
-        return Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why)
-            .remedy("run the command again: it continues where it ended"));
-    }
+    mirror::plan(payload, &target, &wanted).map_err(refused)
+}
+
+fn show(plan: &Mirror, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut copies = plan.images.iter().chain(&plan.payload);
+    copies.try_for_each(|it| print::text(out, &format!("{} {}", it.source, it.target)))
+}
+
+fn check(failures: &[NotCopied]) -> Result<(), Failure> {
+    let Some(first) = failures.first() else {
+        return Ok(());
+    };
+    let names: Vec<_> = failures.iter().map(|it| it.component.as_str()).collect();
+    let why = format!("{}: {}", names.join(", "), chain(&first.error));
+    let what = format!("{} images were not copied", failures.len());
+    Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why)
+        .remedy("run the command again: it continues where it ended"))
+}
+
+fn report(plan: &Mirror, progress: &Progress, out: &mut dyn Write) -> Result<(), Failure> {
     let done = progress.snapshot();
     let images = plan.images.len();
     print::text(
@@ -63,12 +100,20 @@ pub(super) async fn run(options: &MirrorOptions, out: &mut dyn Write) -> Result<
     if let Some(payload) = &plan.payload {
         print::text(out, &format!("Update image: {}", payload.target))?;
     }
+    Ok(())
+}
+
+fn instructions(
+    options: &MirrorOptions,
+    plan: &Mirror,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let kind = match options.print_mirror_instructions {
         Policy::Icsp => Instructions::Icsp,
         Policy::Idms => Instructions::Idms,
         Policy::None => Instructions::None,
     };
-    let text = mirror::instructions(&plan, kind);
+    let text = mirror::instructions(plan, kind);
     if text.is_empty() {
         return Ok(());
     }

@@ -26,7 +26,7 @@ pub(in super::super) struct RegistryOptions {
 
     /// Accept plain HTTP and certificates that are not trusted
     #[arg(long)]
-    insecure: bool,
+    pub(super) insecure: bool,
 
     /// File with certificates of authorities that are trusted, too
     #[arg(long, value_name = "FILE")]

@@ -1,0 +1,97 @@
+//! Into an ImageStream, which imports the images by itself.
+
+use std::{io::Write, time::Duration};
+
+use kube::Api;
+use neap_kit::{apply::Writer, clock::Clock, key::Key, lease::Leadership};
+use neap_release::{
+    image_stream::api::{ImageStream, TagReference},
+    payload_image::mirror::stream_tags,
+};
+
+use super::{
+    super::{MirrorOptions, failure::usage},
+    read,
+};
+use crate::{
+    exit::{Exit, Failure, chain},
+    inspect::{cluster::Cluster, print},
+};
+
+/// The field manager of the tags.
+const MANAGER: &str = "neap-release-mirror";
+/// How long imports are waited for.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(
+    options: &MirrorOptions,
+    name: &str,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let cluster = Cluster::connect(&options.cluster, None).await?;
+    let namespace = options.namespace.as_ref().unwrap_or(&cluster.namespace);
+    let key = Key::new(namespace, name);
+    let payload = read(options).await?;
+    let insecure = options.registry.insecure;
+    let tags = stream_tags::tags(&payload, options.keep_manifest_list, insecure);
+    let tags = tags.map_err(|error| {
+        let remedy = "make a payload whose images are all named by digest";
+        usage("cannot mirror the payload", &chain(&error), remedy)
+    })?;
+    if options.dry_run {
+        return tags.iter().try_for_each(|tag| {
+            let image = tag.from.as_ref().map_or("", |from| &from.name);
+            print::text(out, &format!("{image} {key}:{}", tag.name))
+        });
+    }
+    let clock = Clock::system();
+    let leadership = Leadership::without_election(clock);
+    let writer = Writer::new(cluster.client.clone(), MANAGER, leadership, clock);
+    let set = stream_tags::set_tags(&writer, &cluster.client, &key, &tags).await;
+    set.map_err(|error| {
+        let remedy = "check your rights: kubectl auth can-i patch imagestreams.image.openshift.io";
+        Failure::new(
+            "NT-RELEASE-0106",
+            Exit::Failed,
+            "the payload was not mirrored",
+            &chain(&error),
+        )
+        .remedy(remedy)
+    })?;
+    wait(&cluster, &key, &tags, clock).await?;
+    print::text(out, &format!("{} images in image stream {key}", tags.len()))
+}
+
+/// Waits until all tags have an image, or some have failed and no other is still being imported.
+async fn wait(
+    cluster: &Cluster,
+    key: &Key,
+    tags: &[TagReference],
+    clock: Clock,
+) -> Result<(), Failure> {
+    let api: Api<ImageStream> = Api::namespaced(cluster.client.clone(), key.namespace());
+    let begun = clock.uptime();
+    loop {
+        let found = api.get(key.name()).await;
+        let found =
+            found.map_err(|error| cluster.failed(&format!("image stream {key}"), &error))?;
+        let (pending, failed) = stream_tags::open_imports(&found, tags);
+        if pending.is_empty() && failed.is_empty() {
+            return Ok(());
+        }
+        let late = clock.uptime().saturating_sub(begun) > WAIT_TIMEOUT;
+        if late || pending.is_empty() {
+            let mut why = failed;
+            if !pending.is_empty() {
+                why.push(format!("not imported yet: {}", pending.join(", ")));
+            }
+            let what = format!("the tags of {key} are set, and not all images are imported");
+            return Err(
+                Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why.join("; "))
+                    .remedy("imports are repeated; kubectl get imagestreams shows how many fail"),
+            );
+        }
+        clock.sleep(POLL_INTERVAL).await;
+    }
+}
