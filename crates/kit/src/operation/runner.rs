@@ -264,6 +264,15 @@ impl<'a, J: Journal, W: StepHandler> Runner<'a, J, W> {
         });
     }
 
+    /// Skips what is skipped after the step that has ended, in the write that records its end.
+    fn skip_after(&self, index: usize, timeline: &mut Timeline, now: Timestamp) {
+        let mut ran = self.session.0.lock().clone();
+        ran.insert(index);
+        if let NextStep::Skip(next) = decide(self.step_list, timeline, &ran, now) {
+            self.skip_from(next, timeline, now);
+        }
+    }
+
     /// Skips the step and those after it that are skipped as well, in one write.
     fn skip_from(&self, index: usize, timeline: &mut Timeline, now: Timestamp) {
         for (at, step) in self.step_list.steps.iter().enumerate().skip(index) {
@@ -311,10 +320,14 @@ impl<'a, J: Journal, W: StepHandler> Runner<'a, J, W> {
             let due = record.due.unwrap_or(now);
             return Ok(Some(RunState::Waiting(time_until(now, due))));
         }
+        let ended = record.filter(|record| record.ended.is_some()).cloned();
+        if ended.is_some() {
+            self.skip_after(index, &mut timeline, now);
+        }
         self.journal.save(self.id, &timeline, &seen).await?;
-        if let Some(record) = record.filter(|record| record.ended.is_some()) {
+        if let Some(record) = ended {
             self.session.0.lock().insert(index);
-            self.report(record);
+            self.report(&record);
         }
         Ok(None)
     }

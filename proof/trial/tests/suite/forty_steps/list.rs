@@ -19,7 +19,8 @@ const RETRY: RetryPolicy = RetryPolicy {
 };
 const ATTEMPT: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_secs(5);
-const HOUR: Duration = Duration::from_hours(1);
+/// A run judges what is so after half an hour: a condition that never holds has failed by then.
+const CONDITION_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Their kinds, again and again.
 const KINDS: [&str; 8] = [
@@ -49,7 +50,7 @@ fn step(name: &'static str) -> Step {
     match name.split('-').next() {
         Some("login") => Step::retrying(name, RETRY, ATTEMPT).reruns(),
         Some("make") => Step::retrying(name, RETRY, ATTEMPT),
-        Some("look") => Step::condition(name, POLL, HOUR),
+        Some("look") => Step::condition(name, POLL, CONDITION_TIMEOUT),
         Some("skip") => Step::skipped(name, "no cloud configured"),
         _ => Step::action(name, ATTEMPT),
     }
