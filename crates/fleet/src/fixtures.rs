@@ -121,21 +121,34 @@ impl Provider {
         body: Option<Value>,
         headers: &[(&str, &str)],
     ) -> (u16, http::HeaderMap, Value) {
-        let mut request = Request::builder().method(method).uri(path);
-        request = request.header("referer", format!("https://arm.example.com{path}"));
+        let mut headers = headers.to_vec();
         let is_typed = headers.iter().any(|(name, _)| *name == "content-type");
         if body.is_some() && !is_typed {
-            request = request.header("content-type", "application/json");
+            headers.push(("content-type", "application/json"));
         }
+        let body = body.map(|body| body.to_string().into_bytes());
+        let body = body.unwrap_or_default();
+        self.send_bytes(method, path, body, &headers).await
+    }
+
+    /// Sends these bytes with these headers.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        body: Vec<u8>,
+        headers: &[(&str, &str)],
+    ) -> (u16, http::HeaderMap, Value) {
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header("referer", format!("https://arm.example.com{path}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
-        let request = request.body(body).unwrap();
+        let request = request.body(Body::from(body)).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         #[expect(clippy::disallowed_methods, reason = "it is limited in the same line")]
-        let bytes = Limited::new(body, 1 << 20)
+        let bytes = Limited::new(body, 4 << 20)
             .collect()
             .await
             .unwrap()

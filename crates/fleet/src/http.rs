@@ -34,6 +34,7 @@ use neap_kit::{
     telemetry::Telemetry,
 };
 use neap_store::Store;
+use percent_encoding::percent_decode_str;
 use tower::ServiceExt;
 
 pub use self::{
@@ -223,18 +224,20 @@ impl Frontend {
     }
 }
 
-/// The path as the client wrote it: ids of new objects keep its case.
+/// The path as the client wrote it, decoded: ids of new objects keep its case.
 #[derive(Debug, Clone)]
 pub(crate) struct OriginalPath(pub(crate) String);
 
 async fn lower_case(State(routes): State<Router>, mut request: Request) -> Response {
-    let original = request.uri().path().to_owned();
-    let lower = original.to_lowercase();
     // `//` and a trailing `/` lead to the same resource.
-    let mut clean = String::with_capacity(lower.len());
-    for part in lower.split('/').filter(|part| !part.is_empty()) {
+    let parts = request.uri().path().split('/');
+    let (mut clean, mut original) = (String::new(), String::new());
+    for part in parts.filter(|part| !part.is_empty()) {
         clean.push('/');
-        clean.push_str(part);
+        clean.push_str(&part.to_ascii_lowercase());
+        original.push('/');
+        // A part that is no text is refused by its route.
+        original.push_str(&percent_decode_str(part).decode_utf8_lossy());
     }
     let query = request.uri().query().map(|it| format!("?{it}"));
     let path = format!("{clean}{}", query.unwrap_or_default());

@@ -1,6 +1,7 @@
 mod administration;
 mod clusters_asked;
 mod database;
+mod hostile;
 
 use axum::http::StatusCode;
 use neap_kit::clock::Clock;
