@@ -6,7 +6,9 @@
 //!
 //! Only tests and the campaign depend on this crate.
 
+pub mod imports;
 mod jobs;
+pub mod mirrors;
 pub mod nightly;
 pub mod oracles;
 pub mod play;

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures::executor::block_on;
 use jiff::Timestamp;
 use neap_emulators::{
+    fault_book::CallMatcher,
     registry::{Registry, Settings},
     system::Emulator,
 };
 use neap_kit::{
-    client::{Client, Transport},
+    client::{Client, Fault, Transport},
     clock::Clock,
 };
 use neap_pocket::store::Event;
@@ -52,9 +53,13 @@ pub(crate) fn digest_of(name: &str) -> String {
     image.map_or_else(String::new, |image| image.manifest.digest.to_string())
 }
 
-/// The pull spec of an image.
+/// The pull spec of an image in the registry of releases.
 pub(crate) fn image(repository: &str, tag: &str) -> Option<ImageRef> {
-    format!("{HOST}/{repository}:{tag}").parse().ok()
+    image_at(HOST, repository, tag)
+}
+
+fn image_at(host: &str, repository: &str, tag: &str) -> Option<ImageRef> {
+    format!("{host}/{repository}:{tag}").parse().ok()
 }
 
 /// A registry with these images, by repository and tag, which is judged by `check`. It gets the writes
@@ -64,31 +69,65 @@ pub(crate) fn registry(
     images: &[(&str, &str)],
     check: impl Fn(&[Arc<Event>], &Pushes) -> Vec<String> + Send + Sync + 'static,
 ) -> ExternalService {
+    open(clock, HOST, images, &[], move |history, registry| {
+        check(history, &Pushes::of(registry))
+    })
+}
+
+/// A registry at `host` that fails in these ways at these paths, and is judged by `check`.
+pub(crate) fn open(
+    clock: Clock,
+    host: &'static str,
+    images: &[(&str, &str)],
+    faults: &[(&str, Fault)],
+    check: impl Fn(&[Arc<Event>], &Emulator<Registry>) -> Vec<String> + Send + Sync + 'static,
+) -> ExternalService {
     let registry = Emulator::new(Registry::in_memory(Settings::default(), clock), clock);
     // A registry in memory never waits, so this needs no runtime of its own.
+    let is_missing = |(repository, tag): &&(&str, &str)| {
+        !block_on(push(registry.transport(), clock, host, repository, tag))
+    };
     let missing: Vec<_> = images
         .iter()
-        .filter(|(repository, tag)| !block_on(push(registry.transport(), clock, repository, tag)))
+        .filter(is_missing)
         .map(|(repository, tag)| format!("{repository}:{tag} could not be pushed"))
         .collect();
     registry.calls().clear();
+    for (path, fault) in faults {
+        registry.faults().inject(CallMatcher::path(*path), *fault);
+    }
     let transport = registry.transport();
     ExternalService::new(transport).checked(move |history| {
         let mut problems = missing.clone();
-        problems.extend(check(history, &Pushes::of(&registry)));
+        problems.extend(check(history, &registry));
         problems
     })
 }
 
-async fn push(transport: Transport, clock: Clock, repository: &str, tag: &str) -> bool {
+async fn push(transport: Transport, clock: Clock, host: &str, repository: &str, tag: &str) -> bool {
     let (Some(client), Some(built), Some(target)) = (
         client_over(transport, clock),
         release_image(tag),
-        image(repository, tag),
+        image_at(host, repository, tag),
     ) else {
         return false;
     };
     sample::push(&client, &built, &target).await.is_ok()
+}
+
+/// The most calls that a registry got within an hour.
+pub(crate) fn most_in_an_hour(registry: &Emulator<Registry>) -> usize {
+    let calls: Vec<_> = registry
+        .calls()
+        .calls()
+        .iter()
+        .map(|call| call.at)
+        .collect();
+    let within = |start: &Timestamp| {
+        let end = calls.partition_point(|at| at.duration_since(*start).as_hours() < 1);
+        end - calls.partition_point(|at| at < start)
+    };
+    calls.iter().map(within).max().unwrap_or_default()
 }
 
 /// When each image was pushed for the first time, by repository and tag.

@@ -194,11 +194,11 @@ fn stable(draft: &mut Draft<'_>, release: &Release<'_>) {
         );
         return draft.problem("UnableToProcessRelease", message);
     }
-    draft.annotate(
-        tag,
-        &[(annotations::HASH, Some(&hash))],
-        "the hash of its image",
-    );
+    if release.annotation(annotations::HASH) != Some(&hash) {
+        // A write that is lost is repeated only while the release is pending, so the release waits for it.
+        let changes = [(annotations::HASH, Some(hash.as_str()))];
+        return draft.annotate(tag, &changes, "the hash of its image");
+    }
     if !ensure_payload(draft, release) {
         return;
     }
