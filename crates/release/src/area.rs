@@ -89,6 +89,16 @@ pub const AREA: Area = Area {
             )],
         },
         Role {
+            name: "neap-release-payloads-leader",
+            scope: RoleScope::OwnNamespace,
+            account: "neap-release-payloads",
+            rights: &[Right::new(
+                "coordination.k8s.io",
+                &["leases"],
+                &["get", "create", "update", "list", "watch"],
+            )],
+        },
+        Role {
             name: "neap-release-imports",
             scope: RoleScope::Cluster,
             account: "neap-release-imports",

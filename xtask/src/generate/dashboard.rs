@@ -1,11 +1,9 @@
-//! Writes the dashboard of `idle` for Grafana: what sleeps, what that saves, and where the time of
-//! cold starts goes.
+//! Writes the dashboards for Grafana. Of `idle`: what sleeps, what that saves, and where the time of cold starts
+//! goes. Of `release`: what became of releases, how long that took, and what cannot be imported.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
-use super::idle::folder;
 
 /// Title, unit and queries with their legends.
 type Panel = (
@@ -14,7 +12,7 @@ type Panel = (
     &'static [(&'static str, &'static str)],
 );
 
-const PANELS: &[Panel] = &[
+const IDLE: &[Panel] = &[
     (
         "Services",
         "short",
@@ -89,17 +87,90 @@ const PANELS: &[Panel] = &[
     ),
 ];
 
-/// The dashboard, and the same for the chart, which may read only what is in it.
+const RELEASE: &[Panel] = &[
+    (
+        "Releases by phase",
+        "short",
+        &[("max by (phase) (neaptide_release_payloads)", "{{phase}}")],
+    ),
+    (
+        "Releases without a verdict after their deadline",
+        "short",
+        &[("max(neaptide_release_payloads_stuck)", "stuck")],
+    ),
+    (
+        "Time to the verdict, half of them within",
+        "s",
+        &[(
+            "histogram_quantile(0.5, sum by (le, phase) (rate(neaptide_release_time_to_verdict_seconds_bucket[6h])))",
+            "{{phase}}",
+        )],
+    ),
+    (
+        "Time to the verdict, nine of ten within",
+        "s",
+        &[(
+            "histogram_quantile(0.9, sum by (le, phase) (rate(neaptide_release_time_to_verdict_seconds_bucket[6h])))",
+            "{{phase}}",
+        )],
+    ),
+    (
+        "Verdicts",
+        "short",
+        &[(
+            "sum by (phase) (increase(neaptide_release_time_to_verdict_seconds_count[1h]))",
+            "{{phase}}",
+        )],
+    ),
+    (
+        "Imports by result",
+        "short",
+        &[(
+            "sum by (result) (increase(neaptide_release_image_imports_total[$__rate_interval]))",
+            "{{result}}",
+        )],
+    ),
+    (
+        "Tags of image streams",
+        "short",
+        &[
+            ("max(neaptide_release_image_stream_tags)", "all"),
+            ("max(neaptide_release_image_stream_tags_failing)", "failing"),
+        ],
+    ),
+    (
+        "Requests to registries",
+        "reqps",
+        &[(
+            "sum(rate(neaptide_release_image_import_requests_total[$__rate_interval]))",
+            "requests",
+        )],
+    ),
+];
+
+/// The dashboards, and the same for the charts, which may read only what is in them.
 pub(super) fn outputs() -> Vec<(PathBuf, String)> {
-    let text = format!("{:#}\n", dashboard());
-    ["dashboard/idle.json", "chart/files/idle.json"]
-        .map(|path| (folder().join(path), text.clone()))
-        .to_vec()
+    let areas = [
+        ("idle", "Services that sleep", IDLE),
+        ("release", "Releases", RELEASE),
+    ];
+    let outputs = areas.map(|(area, title, panels)| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../deploy")
+            .join(area);
+        let text = format!("{:#}\n", dashboard(area, title, panels));
+        [
+            format!("dashboard/{area}.json"),
+            format!("chart/files/{area}.json"),
+        ]
+        .map(|path| (folder.join(path), text.clone()))
+    });
+    outputs.into_iter().flatten().collect()
 }
 
-fn dashboard() -> Value {
+fn dashboard(area: &str, title: &str, panels: &[Panel]) -> Value {
     let source = json!({"type": "prometheus", "uid": "${source}"});
-    let panels = PANELS.iter().enumerate().map(|(index, panel)| {
+    let panels = panels.iter().enumerate().map(|(index, panel)| {
         let (title, unit, queries) = panel;
         let targets = queries.iter().enumerate().map(|(nth, (query, legend))| {
             let name = char::from(b'A' + u8::try_from(nth).unwrap_or(0));
@@ -113,7 +184,7 @@ fn dashboard() -> Value {
         })
     });
     json!({
-        "title": "Services that sleep", "uid": "neaptide-idle", "tags": ["neaptide"],
+        "title": title, "uid": format!("neaptide-{area}"), "tags": ["neaptide"],
         "schemaVersion": 39, "version": 1, "editable": true, "refresh": "30s",
         "time": {"from": "now-24h", "to": "now"},
         "templating": {"list": [{
