@@ -168,6 +168,10 @@ pub const AREA: Area = Area {
             help: "ReleasePayloads that have had no verdict for longer than their deadline",
         },
         Metric {
+            name: "neaptide_release_shadow_differences",
+            help: "Verdicts of another controller that this one would give differently",
+        },
+        Metric {
             name: "neaptide_release_time_to_verdict_seconds",
             help: "Time from the creation of a payload to its first verdict",
         },

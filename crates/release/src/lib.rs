@@ -33,6 +33,12 @@ pub mod payload;
 // A verdict, computed again.
 pub mod replay;
 
+// The verdicts of another controller, compared with ours.
+pub mod shadow;
+
+// Which controller owns a stream, and how that changes.
+pub mod hand_over;
+
 // Streams of releases: what is cut, verified, published and removed.
 pub mod stream;
 

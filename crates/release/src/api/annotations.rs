@@ -59,6 +59,9 @@ pub const PROW_JOB: &str = "prow.k8s.io/job";
 /// stream.
 pub const PUBLISHED_SOURCE_PREFIX: &str = "release.openshift.io/source-";
 
+/// On a source ImageStream that no controller owns, because it is being handed over: the name of the ConfigMap with
+/// its configuration.
+pub const HAND_OVER: &str = "release.neaptide.dev/hand-over";
 /// On a source ImageStream: what the stream waits for, as JSON. See `stream::StreamState`.
 pub const STREAM_STATE: &str = "release.neaptide.dev/stream-state";
 /// On a source ImageStream: no new release is cut while it is there; its value is the reason.

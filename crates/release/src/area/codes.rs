@@ -67,6 +67,15 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         http: 403,
     },
     CatalogueEntry {
+        code: Code("NT-RELEASE-0008"),
+        title: "the owner of a stream cannot change",
+        cause: "The ImageStream has no release configuration or two of them, or the new owner could not read it.",
+        remedy: "Correct what the message names. The stream stays with its owner, or with nobody if a change was interrupted.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 409,
+    },
+    CatalogueEntry {
         code: Code("NT-RELEASE-0101"),
         title: "an argument of a payload command is not valid",
         cause: "The name of an image, a flag or a document on the command line cannot be read.",

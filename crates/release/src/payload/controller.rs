@@ -63,104 +63,75 @@ pub struct PayloadOptions {
 /// The controller of all ReleasePayloads.
 pub fn component(context: &Context, options: PayloadOptions) -> Result<Component, WatchesStopped> {
     let mut builder = ControllerBuilder::new(context, NAME);
-    let payloads: Cache<ReleasePayload> = builder.primary()?;
-    let runs = watch_runs(&mut builder, context)?;
-    builder.on_change(&runs, |change: &Change<ProwJobRun>, enqueuer| {
-        let (Change::Added(run) | Change::Modified { new: run, .. } | Change::Deleted(run)) =
-            change;
-        if let Some(key) = payload_of_run(run) {
-            enqueuer.enqueue(key);
-        }
-    });
-    let jobs: Cache<Job> = builder.cache()?;
-    builder.on_change(&jobs, |change: &Change<Job>, enqueuer| {
-        let (Change::Added(job) | Change::Modified { new: job, .. } | Change::Deleted(job)) =
-            change;
-        if let Some(key) = payload_of_job(job) {
-            enqueuer.enqueue(key);
-        }
-    });
+    let tools = builder.tools().with_event_source(context, EVENT_SOURCE);
+    let sources = PayloadSources::watch(&mut builder, context, tools, options)?;
     let controller = PayloadController {
-        meter: PayloadMeter::register(context, payloads.clone()),
-        payloads,
-        runs: runs_by_payload(&runs),
-        jobs,
-        tools: builder.tools().with_event_source(context, EVENT_SOURCE),
-        client: context.client.clone(),
-        options,
+        meter: PayloadMeter::register(context, sources.payloads.clone()),
+        sources,
     };
     Ok(builder.build(controller, PayloadController::reconcile))
 }
 
-/// The cache of all ProwJobs that name a payload.
-pub fn watch_runs(
-    builder: &mut ControllerBuilder,
-    context: &Context,
-) -> Result<Cache<ProwJobRun>, WatchesStopped> {
-    let selection = Selection {
-        labels: Some(labels::PAYLOAD.to_owned()),
-        fields: None,
-    };
-    builder.selected(Api::all(context.client.clone()), selection)
-}
-
-/// The ProwJobs by the tag of their payload.
-pub fn runs_by_payload(runs: &Cache<ProwJobRun>) -> Index<ProwJobRun> {
-    Index::new(runs, |run| {
-        run.label(labels::PAYLOAD)
-            .map(str::to_owned)
-            .into_iter()
-            .collect()
-    })
-}
-
-/// The payload that a ProwJob names: its tag, in the namespace of the source.
-fn payload_of_run(run: &ProwJobRun) -> Option<Key> {
-    let (namespace, _) = run.annotation(annotations::SOURCE)?.split_once('/')?;
-    Some(Key::new(namespace, run.label(labels::PAYLOAD)?))
-}
-
-fn payload_of_job(job: &Job) -> Option<Key> {
-    let all = job.metadata.annotations.as_ref()?;
-    let (namespace, _) = all.get(annotations::TARGET)?.split_once('/')?;
-    Some(Key::new(namespace, all.get(annotations::RELEASE_TAG)?))
-}
-
-struct PayloadController {
-    payloads: Cache<ReleasePayload>,
+/// Where facts about payloads come from.
+pub(crate) struct PayloadSources {
+    pub(crate) payloads: Cache<ReleasePayload>,
+    all_runs: Cache<ProwJobRun>,
     runs: Index<ProwJobRun>,
     jobs: Cache<Job>,
     tools: Tools,
     client: Client,
     options: PayloadOptions,
-    meter: PayloadMeter,
 }
 
-impl PayloadController {
-    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
-        let Some(payload) = self.payloads.get(&key) else {
-            return Ok(Outcome::Gone);
-        };
-        if payload.metadata.deletion_timestamp.is_some() {
-            return Ok(Outcome::Done);
-        }
+impl PayloadSources {
+    /// Watches payloads and what their verdicts depend on; a change enqueues the payloads that it concerns.
+    pub(crate) fn watch(
+        builder: &mut ControllerBuilder,
+        context: &Context,
+        tools: Tools,
+        options: PayloadOptions,
+    ) -> Result<Self, WatchesStopped> {
+        let payloads: Cache<ReleasePayload> = builder.primary()?;
+        let runs = watch_runs(builder, context)?;
+        builder.on_change(&runs, |change: &Change<ProwJobRun>, enqueuer| {
+            let (Change::Added(run) | Change::Modified { new: run, .. } | Change::Deleted(run)) =
+                change;
+            if let Some(key) = payload_of_run(run) {
+                enqueuer.enqueue(key);
+            }
+        });
+        let jobs: Cache<Job> = builder.cache()?;
+        builder.on_change(&jobs, |change: &Change<Job>, enqueuer| {
+            let (Change::Added(job) | Change::Modified { new: job, .. } | Change::Deleted(job)) =
+                change;
+            if let Some(key) = payload_of_job(job) {
+                enqueuer.enqueue(key);
+            }
+        });
+        Ok(Self {
+            payloads,
+            runs: runs_by_payload(&runs),
+            all_runs: runs,
+            jobs,
+            tools,
+            client: context.client.clone(),
+            options,
+        })
+    }
+
+    /// Resolves once all caches are filled.
+    pub(crate) async fn synced(&self) {
+        self.payloads.synced().await;
+        self.all_runs.synced().await;
+        self.jobs.synced().await;
+    }
+
+    /// The facts about a payload; none while the key that proves its runs is missing.
+    pub(crate) async fn facts(&self, payload: Arc<ReleasePayload>) -> Result<Option<Facts>, Error> {
         let Some(run_key) = self.run_key(&payload).await? else {
-            let message =
-                "the key that proves its runs is missing; its verdict waits for the Secret";
-            self.tools
-                .record(&*payload, &EventDraft::warning("RunKeyMissing", message))
-                .await;
-            return Ok(Outcome::RequeueAfter(KEY_RETRY));
+            return Ok(None);
         };
-        let facts = self.gather(payload, run_key.as_ref()).await?;
-        let decision = decide(&facts);
-        for warning in &decision.warnings {
-            tracing::debug!(%key, "{warning}");
-        }
-        self.act(&facts, &decision).await?;
-        Ok(decision
-            .requeue_after
-            .map_or(Outcome::Done, Outcome::RequeueAfter))
+        self.gather(payload, run_key.as_ref()).await.map(Some)
     }
 
     /// The key of the payload's runs; `Some(None)` if it needs none, and `None` if it is missing.
@@ -275,6 +246,74 @@ impl PayloadController {
         let text = tag.annotations.get(annotations::VERIFY).cloned();
         Ok(LegacyFacts::Annotation(text.unwrap_or_default()))
     }
+}
+
+/// The cache of all ProwJobs that name a payload.
+pub fn watch_runs(
+    builder: &mut ControllerBuilder,
+    context: &Context,
+) -> Result<Cache<ProwJobRun>, WatchesStopped> {
+    let selection = Selection {
+        labels: Some(labels::PAYLOAD.to_owned()),
+        fields: None,
+    };
+    builder.selected(Api::all(context.client.clone()), selection)
+}
+
+/// The ProwJobs by the tag of their payload.
+pub fn runs_by_payload(runs: &Cache<ProwJobRun>) -> Index<ProwJobRun> {
+    Index::new(runs, |run| {
+        run.label(labels::PAYLOAD)
+            .map(str::to_owned)
+            .into_iter()
+            .collect()
+    })
+}
+
+/// The payload that a ProwJob names: its tag, in the namespace of the source.
+fn payload_of_run(run: &ProwJobRun) -> Option<Key> {
+    let (namespace, _) = run.annotation(annotations::SOURCE)?.split_once('/')?;
+    Some(Key::new(namespace, run.label(labels::PAYLOAD)?))
+}
+
+fn payload_of_job(job: &Job) -> Option<Key> {
+    let all = job.metadata.annotations.as_ref()?;
+    let (namespace, _) = all.get(annotations::TARGET)?.split_once('/')?;
+    Some(Key::new(namespace, all.get(annotations::RELEASE_TAG)?))
+}
+
+struct PayloadController {
+    sources: PayloadSources,
+    meter: PayloadMeter,
+}
+
+impl PayloadController {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let sources = &self.sources;
+        let Some(payload) = sources.payloads.get(&key) else {
+            return Ok(Outcome::Gone);
+        };
+        if payload.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let Some(facts) = sources.facts(payload.clone()).await? else {
+            let message =
+                "the key that proves its runs is missing; its verdict waits for the Secret";
+            sources
+                .tools
+                .record(&*payload, &EventDraft::warning("RunKeyMissing", message))
+                .await;
+            return Ok(Outcome::RequeueAfter(KEY_RETRY));
+        };
+        let decision = decide(&facts);
+        for warning in &decision.warnings {
+            tracing::debug!(%key, "{warning}");
+        }
+        self.act(&facts, &decision).await?;
+        Ok(decision
+            .requeue_after
+            .map_or(Outcome::Done, Outcome::RequeueAfter))
+    }
 
     async fn act(&self, facts: &Facts, decision: &Decision) -> Result<(), Error> {
         let before = &*facts.payload;
@@ -282,14 +321,14 @@ impl PayloadController {
             status: Some(decision.status.clone()),
             ..before.clone()
         };
-        self.tools.update_status(before, &after).await?;
+        self.sources.tools.update_status(before, &after).await?;
         if before == &after {
             return Ok(());
         }
         self.meter
             .emit(&Verdict::of(before, decision.phase, facts.now));
         for event in &decision.events {
-            self.tools.record(before, event).await;
+            self.sources.tools.record(before, event).await;
         }
         Ok(())
     }

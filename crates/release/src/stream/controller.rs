@@ -260,11 +260,14 @@ impl StreamController {
             .any(|one| one == key.namespace())
             && (options.only_sources.is_empty()
                 || options.only_sources.iter().any(|one| one == key.name()));
+        let is_owned = |source: &ImageStream| {
+            !options.handed_over_only || annotation(source, annotations::CONFIG).is_none()
+        };
         let source = self
             .sources
             .streams
             .get(&key)
-            .filter(|source| is_watched && is_source(source));
+            .filter(|source| is_watched && is_source(source) && is_owned(source));
         let Some(source) = source else {
             return Ok(Outcome::Gone);
         };

@@ -27,6 +27,9 @@ pub struct StreamOptions {
     pub registry: Option<String>,
     /// Only these sources; all if empty.
     pub only_sources: Vec<String>,
+    /// Only streams whose configuration is in a ConfigMap: the original owns all others. It also collects the
+    /// garbage.
+    pub handed_over_only: bool,
     /// Nothing is written.
     pub dry_run: bool,
     /// What assembles releases.
@@ -85,6 +88,7 @@ impl StreamOptions {
             soft_delete: false,
             registry: None,
             only_sources: Vec::new(),
+            handed_over_only: false,
             dry_run: false,
             tools: Tools {
                 image: Some("neaptide/neap".to_owned()),

@@ -3,21 +3,23 @@
 mod change;
 pub(super) mod controllers;
 mod list;
+mod moving;
 mod plan;
 pub(super) mod releases;
 mod show;
 mod validate;
 
-use std::{io::Write, path::PathBuf};
+use std::{io::Write, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand};
+use neap_release::hand_over::Owner;
 
 use self::controllers::{ControllerOptions, PayloadsOptions};
 pub(super) use self::list::why;
 use super::tools::ToolCommand;
 use crate::{
     areas::AreaCommand,
-    cli::{ListingOptions, Output, Scope},
+    cli::{ListingOptions, Output, Scope, duration},
     exit::Failure,
     inspect::block_on,
     symbols::Symbols,
@@ -40,6 +42,15 @@ const PLAN_HELP: &str = "\
 The decision is made with the settings of the controller that looked at the stream last, which are part of
 its state; flags override them. Nothing is written. Where the job configuration of Prow is not known, every
 job of the stream counts as known.";
+
+const SHADOW_HELP: &str = "\
+Every release is judged by its recorded facts, Jobs and ProwJobs, and the result is compared with the phase in
+its status. Nothing is written. neap release payloads --shadow does the same all the time.";
+
+const HAND_OVER_HELP: &str = "\
+The original owns streams whose configuration is in the annotation release.openshift.io/config; a controller
+with --handed-over-only owns those whose configuration is in a ConfigMap. The owner changes in two steps, and
+in between nobody owns the stream. A change that was interrupted is finished or undone by the same commands.";
 
 const VALIDATE_HELP: &str = "\
 Checks every *.json file below DIR: unknown fields, values that are not valid, periodic jobs that are
@@ -77,8 +88,15 @@ impl AreaCommand for Command {
             ReleaseCommand::Pause(options) => block_on(change::pause(&options, symbols, out)),
             ReleaseCommand::Validate(options) => validate::validate(&options, symbols, out),
             ReleaseCommand::Apply(options) => block_on(validate::apply(&options, symbols, out)),
-            ReleaseCommand::Controller(options) => controllers::controller(&options),
-            ReleaseCommand::Payloads(options) => controllers::payloads(&options),
+            ReleaseCommand::Shadow(options) => block_on(moving::shadow(&options, out)),
+            ReleaseCommand::HandOver(options) => {
+                block_on(moving::move_to(Owner::Neaptide, &options, symbols, out))
+            }
+            ReleaseCommand::HandBack(options) => {
+                block_on(moving::move_to(Owner::Original, &options, symbols, out))
+            }
+            ReleaseCommand::Controller(options) => controllers::controller(options),
+            ReleaseCommand::Payloads(options) => controllers::payloads(options),
             ReleaseCommand::Tools(command) => command.run(out),
         }
     }
@@ -137,6 +155,18 @@ enum ReleaseCommand {
     #[command(after_help = APPLY_HELP)]
     Apply(ApplyOptions),
 
+    /// List the releases about which another controller has a verdict that would differ
+    #[command(after_help = SHADOW_HELP)]
+    Shadow(ShadowOptions),
+
+    /// Make neap release controller the owner of a stream of the original
+    #[command(after_help = HAND_OVER_HELP)]
+    HandOver(MoveOptions),
+
+    /// Make the original the owner of a stream again
+    #[command(after_help = HAND_OVER_HELP)]
+    HandBack(MoveOptions),
+
     /// Run the release controller: streams, Jobs, verification, publication, garbage collection
     Controller(ControllerOptions),
 
@@ -182,6 +212,32 @@ struct JobsOptions {
 
     #[command(flatten)]
     listing: ListingOptions,
+}
+
+#[derive(Debug, Args)]
+struct ShadowOptions {
+    /// Namespace with the Secret of run tokens; by default that of the command
+    #[arg(long, value_name = "NAMESPACE")]
+    release_namespace: Option<String>,
+
+    #[command(flatten)]
+    scope: Scope,
+
+    #[command(flatten)]
+    listing: ListingOptions,
+}
+
+#[derive(Debug, Args)]
+struct MoveOptions {
+    /// Name of the stream, or of its source ImageStream
+    stream: String,
+
+    /// How long nobody owns the stream, so that what its owner has begun ends
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    wait: Duration,
+
+    #[command(flatten)]
+    scope: Scope,
 }
 
 #[derive(Debug, Args)]

@@ -64,7 +64,7 @@ impl Sweeper {
 
     async fn sweep(&self, now: Timestamp) {
         let options = &self.sources.services.options;
-        if options.dry_run {
+        if options.dry_run || options.handed_over_only {
             return;
         }
         let limits = &options.garbage;

@@ -2,6 +2,7 @@
 //! Prow would do.
 
 mod cluster;
+mod hand_over;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `neap release controller` and `neap release payloads`: the processes in a cluster.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
 use neap_kit::{assembly::Assembly, context::Context, manager::Component};
@@ -27,6 +27,7 @@ use parking_lot::RwLock;
 
 use crate::{
     areas::role::{self, RoleArgs},
+    cli::duration,
     exit::{Exit, Failure},
 };
 
@@ -82,8 +83,12 @@ pub(super) struct ControllerOptions {
     #[arg(long, value_name = "NAME")]
     only_source: Vec<String>,
 
-    /// Log what would be written, and write nothing
+    /// Handle only streams that were handed over: the original owns all others
     #[arg(long)]
+    handed_over_only: bool,
+
+    /// Log what would be written, and write nothing: no Lease and no Secret either
+    #[arg(long, visible_alias = "shadow", conflicts_with = "audit_file")]
     dry_run: bool,
 
     /// Registry of ImageStreams whose status names no public repository
@@ -111,9 +116,28 @@ pub(super) struct PayloadsOptions {
     /// File with the global qualifiers. It is read again when it changes
     #[arg(long, value_name = "FILE")]
     release_qualifiers_config_path: Option<PathBuf>,
+
+    /// Write nothing, and report each verdict of another controller that would differ
+    #[arg(long, conflicts_with_all = ["audit_file", "original_lock"])]
+    shadow: bool,
+
+    /// With --shadow: report a verdict that has differed for this time, which the other controller may need
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15m")]
+    shadow_grace: Duration,
+
+    /// Elect a leader together with the original, so that one of both gives verdicts: use its Lease, in
+    /// the namespace of --namespace
+    #[arg(long)]
+    original_lock: bool,
 }
 
-pub(super) fn controller(options: &ControllerOptions) -> Result<(), Failure> {
+/// The Lease of the original.
+const ORIGINAL_LOCK: &str = "release-payload-controller-lock";
+
+pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> {
+    // Who writes nothing needs no Lease.
+    options.role.leader_elect &= !options.dry_run;
+    let options = &options;
     role::run("neap-release-controller", &options.role, |assembly, _| {
         let context = context(assembly);
         let files = ConfigFiles {
@@ -160,6 +184,7 @@ impl ControllerOptions {
         options.manifest_list_mode = self.manifest_list_mode;
         options.soft_delete = self.soft_delete_release_tags;
         options.only_sources.clone_from(&self.only_source);
+        options.handed_over_only = self.handed_over_only;
         options.dry_run = self.dry_run;
         options.registry.clone_from(&self.registry);
         options.tools.image = (!self.oc).then(|| self.tools_image.clone());
@@ -168,8 +193,15 @@ impl ControllerOptions {
     }
 }
 
-pub(super) fn payloads(options: &PayloadsOptions) -> Result<(), Failure> {
-    role::run("neap-release-payloads", &options.role, |assembly, _| {
+pub(super) fn payloads(mut options: PayloadsOptions) -> Result<(), Failure> {
+    options.role.leader_elect &= !options.shadow;
+    let options = &options;
+    let lease = if options.original_lock {
+        ORIGINAL_LOCK
+    } else {
+        "neap-release-payloads"
+    };
+    role::run(lease, &options.role, |assembly, _| {
         let context = context(assembly);
         let files = ConfigFiles {
             jobs: Vec::new(),
@@ -179,13 +211,33 @@ pub(super) fn payloads(options: &PayloadsOptions) -> Result<(), Failure> {
             .qualifiers()
             .map_err(|error| not_set_up(&error.to_string()))?;
         let qualifiers: SharedQualifiers = Arc::new(RwLock::new(Arc::new(qualifiers)));
-        let verdicts = verdicts(&context, &options.release_namespace, qualifiers.clone())?;
+        let verdicts = if options.shadow {
+            let payload_options = shadow_options(&context, options, qualifiers.clone());
+            neap_release::shadow::component(&context, payload_options, options.shadow_grace)
+                .map_err(|error| not_set_up(&error.to_string()))?
+        } else {
+            verdicts(&context, &options.release_namespace, qualifiers.clone())?
+        };
         let prow = SharedProwConfig::default();
         Ok(vec![
             verdicts,
             config_files::component(context.clock, files, prow, qualifiers),
         ])
     })
+}
+
+/// What shadow mode needs: it creates no keys.
+fn shadow_options(
+    context: &Context,
+    options: &PayloadsOptions,
+    qualifiers: SharedQualifiers,
+) -> PayloadOptions {
+    let writer = context.writer(KEY_WRITER);
+    PayloadOptions {
+        timeouts: Timeouts::default(),
+        run_keys: RunKeys::stand_in(writer, &options.release_namespace),
+        qualifiers,
+    }
 }
 
 fn context(assembly: &Assembly) -> Context {
@@ -206,10 +258,16 @@ pub(in crate::areas::release) fn streams(
         .first()
         .cloned()
         .unwrap_or_default();
+    let writer = context.writer(KEY_WRITER);
+    let run_keys = if options.dry_run {
+        RunKeys::stand_in(writer, &first)
+    } else {
+        RunKeys::new(writer, &first, system_entropy)
+    };
     let services = Services {
         options: Arc::new(options),
         prow,
-        run_keys: RunKeys::new(context.writer(KEY_WRITER), &first, system_entropy),
+        run_keys,
         reader: CachedReader::new(Arc::new(RegistryReader::new(client))),
     };
     components(context, services).map_err(|error| not_set_up(&error.to_string()))

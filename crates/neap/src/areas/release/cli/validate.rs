@@ -8,6 +8,7 @@ use neap_kit::key::Key;
 use neap_release::{
     api::annotations,
     config::ANNOTATION_LIMIT,
+    hand_over::CONFIG_KEY,
     image_stream::api::ImageStream,
     validate::{Validation, directory},
 };
@@ -22,9 +23,6 @@ use crate::{
     inspect::print,
     symbols::Symbols,
 };
-
-/// The key of the configuration in a ConfigMap.
-const CONFIG_KEY: &str = "config.json";
 
 pub(super) fn validate(
     options: &ValidateOptions,

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{batch::v1::Job, core::v1::Namespace},
+    api::{
+        batch::v1::Job,
+        core::v1::{ConfigMap, Namespace},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Condition,
 };
@@ -23,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::{ProwJob, ReleasePayload, annotations, release_payload_definition},
     config::ReleaseQualifiers,
+    hand_over::{CONFIG_KEY, Owner, Step, map_name, next},
     image_stream::api::ImageStream,
     payload::{
         Phase,
@@ -96,8 +100,12 @@ impl TestCluster {
         Self::with_tools(prow, Program::Neap).await
     }
 
-    #[expect(clippy::too_many_lines, reason = "all that a cluster has")]
     pub(super) async fn with_tools(prow: &str, program: Program) -> Self {
+        Self::with_options(prow, |options| options.tools.program = program).await
+    }
+
+    #[expect(clippy::too_many_lines, reason = "all that a cluster has")]
+    pub(super) async fn with_options(prow: &str, change: impl FnOnce(&mut StreamOptions)) -> Self {
         let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
             .await
             .unwrap();
@@ -129,7 +137,7 @@ impl TestCluster {
         };
         let mut options = StreamOptions::new("ocp", "ci-release", "ci");
         options.registry = Some("reg.example".to_owned());
-        options.tools.program = program;
+        change(&mut options);
         let run_keys = RunKeys::new(context.writer("release-keys"), "ocp", || Some([7; 32]));
         let services = Services {
             options: Arc::new(options),
@@ -279,6 +287,44 @@ impl TestCluster {
         let api: Api<ImageStream> = self.api("ocp");
         let patch = Patch::Merge(json!({"metadata": {"annotations": {name: value}}}));
         api.patch(stream, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// A step of a hand-over, as the command writes it.
+    pub(super) async fn move_to(&self, owner: Owner) {
+        let source: ImageStream = self.get("4.21-art-latest").await.unwrap();
+        let map = map_name(&source);
+        let stored: Option<ConfigMap> = self.get(&map).await;
+        let stored = stored.and_then(|map| map.data?.get(CONFIG_KEY).cloned());
+        let annotations = match next(&source, stored.as_deref(), owner).unwrap() {
+            Step::Done => return,
+            Step::Take { annotations } => annotations,
+            Step::Release {
+                map,
+                config,
+                annotations,
+            } => {
+                if let Some(config) = config {
+                    let map = json!({"metadata": {"name": map}, "data": {CONFIG_KEY: config}});
+                    let map: ConfigMap = serde_json::from_value(map).unwrap();
+                    self.create_in("ocp", &map).await;
+                }
+                annotations
+            }
+        };
+        let api: Api<ImageStream> = self.api("ocp");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        api.patch("4.21-art-latest", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Adds a tag to the target.
+    pub(super) async fn tag_release(&self, tag: Value) {
+        let api: Api<ImageStream> = self.api("ocp");
+        let patch = Patch::Merge(json!({"spec": {"tags": [tag]}}));
+        api.patch("release", &PatchParams::default(), &patch)
             .await
             .unwrap();
     }
