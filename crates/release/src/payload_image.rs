@@ -48,4 +48,6 @@ pub mod mirror;
 
 pub mod verify;
 
+pub mod signature;
+
 pub mod sample;

@@ -143,6 +143,11 @@ impl RegistryClient {
         }
     }
 
+    /// The client that carries the requests, for what lies beside the registries.
+    pub fn http(&self) -> &Client {
+        &self.http
+    }
+
     /// The clock of the calls.
     pub fn clock(&self) -> Clock {
         self.http.clock()

@@ -10,6 +10,7 @@ mod mirrors_and_imports;
 mod output;
 mod progress;
 mod registry;
+mod signature;
 
 use std::{io::Write, path::PathBuf};
 
@@ -415,6 +416,14 @@ pub(super) struct VerifyOptions {
     /// Which images of lists, as OS/ARCH
     #[arg(long, value_name = "PATTERN")]
     filter_by_os: Option<String>,
+
+    /// File with the ConfigMap of the keys and stores that are trusted; by default the one in the payload
+    #[arg(long, value_name = "FILE")]
+    verification_config: Option<PathBuf>,
+
+    /// Fail if the payload is not signed. Implied by --verification-config
+    #[arg(long)]
+    require_signature: bool,
 
     #[command(flatten)]
     registry: RegistryOptions,

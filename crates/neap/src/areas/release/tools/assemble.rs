@@ -261,7 +261,7 @@ async fn from_stream(
     Ok(resolved.components)
 }
 
-fn read_file(path: &Path) -> Result<String, Failure> {
+pub(super) fn read_file(path: &Path) -> Result<String, Failure> {
     use std::io::Read;
     let what = format!("cannot read {}", path.display());
     let source: Box<dyn Read> = if path == Path::new("-") {

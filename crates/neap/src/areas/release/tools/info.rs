@@ -19,6 +19,7 @@ use super::{
     failure::failed,
     output,
     registry::{image, platforms},
+    signature,
 };
 use crate::{
     exit::{Exit, Failure, chain},
@@ -134,7 +135,7 @@ pub(super) async fn verify(options: &VerifyOptions, out: &mut dyn Write) -> Resu
         }
     }
     if problems.is_empty() {
-        return Ok(());
+        return signature::verify(options, &client, &payload, out).await;
     }
     let what = format!(
         "{} of the payload's images are not what they should be",
