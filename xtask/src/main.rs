@@ -13,6 +13,7 @@ mod buildbarn;
 mod check;
 mod differential;
 mod dist;
+mod farm;
 mod faults;
 mod fleet;
 mod generate;
@@ -134,6 +135,12 @@ enum Task {
     },
     /// Builds the programs of Buildbarn from the Go module proxy, for `neap up` to run examples/farm
     Buildbarn,
+    /// Runs a farm of real Buildbarn programs on neap up, with Bazel, and changes it under load
+    Farm {
+        /// Only scenarios whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
     /// Runs the operator and both installs of idle on a real kube-apiserver
     Idle,
     /// Plays controllers through every fault, and names what goes wrong
@@ -183,6 +190,7 @@ fn main() -> ExitCode {
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
         Task::Buildbarn => buildbarn::run().map(|()| true),
+        Task::Farm { only } => farm::run(&only),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Fleet(fleet) => fleet::run(&fleet),

@@ -9,19 +9,24 @@ use crate::{
 };
 
 /// The lines for `.bazelrc`: the address of the frontend, and what a pool needs. None without a frontend.
-pub fn bazelrc(components: &[Component], pool: Option<&str>) -> Option<String> {
-    let frontend = components
-        .iter()
-        .find(|it| it.kind == ComponentKind::Frontend)?;
+/// `address` is where the frontend is, HOST:PORT; its external address or its name in the cluster if absent.
+pub fn bazelrc(
+    components: &[Component],
+    pool: Option<&str>,
+    address: Option<&str>,
+) -> Option<String> {
+    let frontend = frontend(components)?;
     let spec = frontend.frontend()?;
     let has_tls = spec
         .access
         .as_ref()
         .is_some_and(|access| access.tls.is_some());
-    let address = spec.external_address.clone().unwrap_or_else(|| {
+    let external = spec.external_address.clone().filter(|_| address.is_none());
+    let address = external.unwrap_or_else(|| {
         let scheme = if has_tls { "grpcs" } else { "grpc" };
         let (name, namespace) = (frontend.name(), frontend.namespace());
-        format!("{scheme}://{name}.{namespace}:{}", ports::FRONTEND)
+        let name = || format!("{name}.{namespace}:{}", ports::FRONTEND);
+        format!("{scheme}://{}", address.map_or_else(name, str::to_owned))
     });
     let pools = components
         .iter()
@@ -70,6 +75,12 @@ pub fn bazelrc(components: &[Component], pool: Option<&str>) -> Option<String> {
     Some(text)
 }
 
+/// The frontend of a farm.
+pub fn frontend(components: &[Component]) -> Option<&Component> {
+    let mut components = components.iter();
+    components.find(|it| it.kind == ComponentKind::Frontend)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -98,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_flags_are_those_of_the_pool() {
-        let text = bazelrc(&farm(), Some("linux")).unwrap();
+        let text = bazelrc(&farm(), Some("linux"), None).unwrap();
         let flags: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             flags,
@@ -114,7 +125,15 @@ mod tests {
     }
 
     #[test]
+    fn an_address_takes_the_place_of_the_name() {
+        let text = bazelrc(&farm(), None, Some("127.1.128.4:8980")).unwrap();
+        let first = text.lines().find(|line| !line.starts_with('#'));
+        let expected = "build --remote_executor=grpc://127.1.128.4:8980";
+        assert_eq!(first, Some(expected));
+    }
+
+    #[test]
     fn there_are_none_without_a_frontend() {
-        assert_eq!(bazelrc(&farm()[1..], None), None);
+        assert_eq!(bazelrc(&farm()[1..], None, None), None);
     }
 }

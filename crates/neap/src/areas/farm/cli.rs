@@ -201,6 +201,11 @@ struct BazelrcOptions {
     #[arg(long, default_value = "")]
     farm: String,
 
+    /// Print the address of the frontend's Service instead of its name, for machines that reach the one and
+    /// do not resolve the other, such as the machine of neap up
+    #[arg(long)]
+    cluster_ip: bool,
+
     /// Namespace of the farm; by default that of the context
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,

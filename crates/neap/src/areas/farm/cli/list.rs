@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io::Write};
 
 use neap_farm::{
-    api::State,
+    api::{State, ports},
     area::state_word,
     bazelrc as flags,
     farm::{Component, ComponentKind},
@@ -181,7 +181,13 @@ pub(super) async fn bazelrc(options: &BazelrcOptions, out: &mut dyn Write) -> Re
     {
         return Err(no_such("pool", pool, &namespace));
     }
-    match flags::bazelrc(&components, options.pool.as_deref()) {
+    let address = match flags::frontend(&components) {
+        Some(frontend) if options.cluster_ip => {
+            Some(scope.service_address(frontend, ports::FRONTEND).await?)
+        }
+        _ => None,
+    };
+    match flags::bazelrc(&components, options.pool.as_deref(), address.as_deref()) {
         Some(text) => print::text(out, &text),
         None => Err(no_such("frontend of the farm", &options.farm, &namespace)),
     }

@@ -100,17 +100,26 @@ impl FarmScope {
 
     /// The address of a scheduler's build queue.
     pub(super) async fn queue_address(&self, scheduler: &Component) -> Result<String, Failure> {
+        self.service_address(scheduler, ports::BUILD_QUEUE_STATE)
+            .await
+    }
+
+    /// HOST:PORT of the Service of a component, by its cluster IP.
+    pub(super) async fn service_address(
+        &self,
+        component: &Component,
+        port: u16,
+    ) -> Result<String, Failure> {
         use k8s_openapi::api::core::v1::Service;
         let services: Api<Service> =
-            Api::namespaced(self.cluster.client.clone(), scheduler.namespace());
-        let service = services.get(scheduler.name()).await;
-        let service =
-            service.map_err(|error| self.cluster.failed("the scheduler's Service", &error))?;
+            Api::namespaced(self.cluster.client.clone(), component.namespace());
+        let service = services.get(component.name()).await;
+        let what = format!("the Service of {}", component.name());
+        let service = service.map_err(|error| self.cluster.failed(&what, &error))?;
         let address = service
             .spec
             .and_then(|spec| spec.cluster_ip)
             .unwrap_or_default();
-        let port = ports::BUILD_QUEUE_STATE;
         Ok(if address.contains(':') {
             format!("[{address}]:{port}")
         } else {
