@@ -17,9 +17,6 @@
 // The custom resource, names, labels, annotations and wire types: the contract with the outside. No I/O.
 pub mod api;
 
-// Durations in the notation of Go.
-pub mod duration;
-
 // A reason for programs and for people.
 pub mod reason;
 

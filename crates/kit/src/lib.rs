@@ -14,6 +14,8 @@ pub mod seeded;
 
 pub mod clock;
 
+pub mod duration;
+
 pub mod key;
 
 pub mod hash;

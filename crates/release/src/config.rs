@@ -13,6 +13,7 @@ mod tests;
 
 use std::{collections::BTreeMap, time::Duration};
 
+use neap_kit::duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::{
@@ -23,7 +24,6 @@ pub use self::{
         ReleaseQualifiers,
     },
 };
-use crate::duration;
 
 /// The aggregator of runs that are analysed together, where the configuration names none.
 pub const DEFAULT_AGGREGATOR: &str = "release-openshift-release-analysis-aggregator";

@@ -12,9 +12,6 @@ pub mod image_stream;
 // Payloads as images: assemble, read, compare, extract, mirror, verify.
 pub mod payload_image;
 
-// Durations in the notation of Go.
-pub mod duration;
-
 // Versions: reading, order, increment.
 pub mod version;
 

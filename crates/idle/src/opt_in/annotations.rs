@@ -2,15 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, str::FromStr};
 
-use neap_kit::suggest::nearest;
+use neap_kit::{duration, suggest::nearest};
 use serde_json::json;
 
-use crate::{
-    api::{
-        Autoscaler, AutoscalerKind, ElastiServiceSpec, EnabledPeriod, ScaleTarget, Trigger,
-        TriggerKind,
-    },
-    duration,
+use crate::api::{
+    Autoscaler, AutoscalerKind, ElastiServiceSpec, EnabledPeriod, ScaleTarget, Trigger, TriggerKind,
 };
 
 /// Whether the service may sleep: `true` or `false`.

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, fmt, net::IpAddr, str::FromStr, time::Duration};
 
+use neap_kit::duration;
+
 use super::Error;
-use crate::duration;
 
 /// Environment variables, looked up by name.
 #[derive(Clone, Copy)]

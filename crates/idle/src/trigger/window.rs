@@ -9,8 +9,9 @@ use croner::{
     parser::{CronParser, Seconds, Year},
 };
 use jiff::Timestamp;
+use neap_kit::duration;
 
-use crate::{api::EnabledPeriod, duration};
+use crate::api::EnabledPeriod;
 
 /// Whether a service may sleep now.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use croner::parser::{CronParser, Seconds, Year};
+use neap_kit::duration;
 
 use super::{
     ConfigError, Problem, ReleaseConfig, ReleasePeriodic, ReleaseVerification,
     parse::{CONFIG_MAP_LIMIT, parse_with_unknown, problems},
 };
-use crate::duration;
 
 /// A configuration and what is wrong with it.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use croner::Cron;
 use jiff::{SignedDuration, Timestamp};
+use neap_kit::duration;
 
 use super::{
     Actions, Draft,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{ReleaseConfig, ReleasePeriodic},
-    duration, names,
+    names,
     stream::facts::{Facts, PeriodicRun, Release, public_repository},
 };
 

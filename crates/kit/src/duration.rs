@@ -23,7 +23,7 @@ const UNITS: [(&str, u128); 8] = [
 const MAX_NANOS: u128 = i64::MAX as u128;
 
 /// Parses a sequence of numbers with a unit each. `0` needs no unit. Negative durations are refused: a
-/// wait cannot have one.
+/// wait or an interval cannot be one.
 pub fn parse(text: &str) -> Result<Duration, InvalidDuration> {
     let nanos = if matches!(text, "0" | "+0") {
         Some(0)
