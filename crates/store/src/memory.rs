@@ -17,8 +17,8 @@ use crate::{
 /// How long a deletion stays in the change feed, in milliseconds.
 pub(crate) const TOMBSTONE_RETENTION: i64 = 7 * 24 * 3_600_000;
 
-/// A place: collection, partition and id.
-type Place = (&'static str, String, String);
+/// Collection, partition and id of a document.
+type RowKey = (&'static str, String, String);
 
 /// The documents and everything beside them.
 #[derive(Debug, Default)]
@@ -26,10 +26,10 @@ pub(crate) struct Memory(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    documents: BTreeMap<Place, Row>,
-    work: BTreeMap<Place, Work>,
-    changes: BTreeMap<i64, (Place, bool, i64)>,
-    newest: HashMap<Place, i64>,
+    documents: BTreeMap<RowKey, Row>,
+    work: BTreeMap<RowKey, QueueRow>,
+    changes: BTreeMap<i64, (RowKey, bool, i64)>,
+    newest: HashMap<RowKey, i64>,
     unique: HashMap<(&'static str, String, &'static str, String), String>,
     outbox: Vec<(i64, &'static str, Value)>,
     audit: Vec<AuditRow>,
@@ -45,8 +45,9 @@ struct Row {
     expires_at: Option<i64>,
 }
 
+/// The state of a queued document, and its lease.
 #[derive(Debug, Default)]
-struct Work {
+struct QueueRow {
     queue: Option<&'static str>,
     not_before: i64,
     queued_at: i64,
@@ -56,7 +57,7 @@ struct Work {
     dequeues: i64,
 }
 
-fn place(key: &DocumentKey) -> Place {
+fn row_key(key: &DocumentKey) -> RowKey {
     (
         key.collection,
         key.partition.name().to_owned(),
@@ -64,12 +65,8 @@ fn place(key: &DocumentKey) -> Place {
     )
 }
 
-fn key(place: &Place) -> DocumentKey {
-    DocumentKey::new(
-        place.0,
-        &Partition::from_name(place.1.clone()),
-        place.2.clone(),
-    )
+fn key(at: &RowKey) -> DocumentKey {
+    DocumentKey::new(at.0, &Partition::from_name(at.1.clone()), at.2.clone())
 }
 
 impl State {
@@ -78,46 +75,46 @@ impl State {
         self.sequence
     }
 
-    fn live(&self, place: &Place, now: i64) -> Option<&Row> {
-        let row = self.documents.get(place)?;
+    fn live(&self, at: &RowKey, now: i64) -> Option<&Row> {
+        let row = self.documents.get(at)?;
         row.expires_at.is_none_or(|at| at > now).then_some(row)
     }
 
-    fn document(&self, place: &Place, now: i64) -> Option<Document> {
-        let row = self.live(place, now)?;
+    fn document(&self, at: &RowKey, now: i64) -> Option<Document> {
+        let row = self.live(at, now)?;
         Some(Document {
-            key: key(place),
+            key: key(at),
             etag: Etag(row.revision),
             body: row.body.clone(),
             updated_at: row.updated_at,
         })
     }
 
-    fn record_change(&mut self, place: &Place, revision: i64, deleted: bool, now: i64) {
-        if let Some(older) = self.newest.insert(place.clone(), revision) {
+    fn record_change(&mut self, at: &RowKey, revision: i64, deleted: bool, now: i64) {
+        if let Some(older) = self.newest.insert(at.clone(), revision) {
             self.changes.remove(&older);
         }
-        self.changes.insert(revision, (place.clone(), deleted, now));
+        self.changes.insert(revision, (at.clone(), deleted, now));
     }
 
-    fn remove(&mut self, place: &Place, now: i64) {
-        if self.documents.remove(place).is_some() {
+    fn remove(&mut self, at: &RowKey, now: i64) {
+        if self.documents.remove(at).is_some() {
             let revision = self.next();
-            self.record_change(place, revision, true, now);
+            self.record_change(at, revision, true, now);
         }
-        self.work.remove(place);
-        self.release_unique(place);
+        self.work.remove(at);
+        self.release_unique(at);
     }
 
-    fn release_unique(&mut self, place: &Place) {
-        let (collection, partition, id) = place;
+    fn release_unique(&mut self, at: &RowKey) {
+        let (collection, partition, id) = at;
         self.unique
             .retain(|held, holder| (held.0, &held.1, &*holder) != (*collection, partition, id));
     }
 
     fn check(&self, key: &DocumentKey, precondition: &Precondition, now: i64) -> Result<(), Error> {
-        let place = place(key);
-        let live = self.live(&place, now);
+        let at = row_key(key);
+        let live = self.live(&at, now);
         let etag = |etag: &Etag| match live {
             None => Err(Error::Missing(key.to_string())),
             Some(row) if row.revision == etag.0 => Ok(()),
@@ -140,7 +137,7 @@ impl State {
     }
 
     fn check_lease(&self, lease: &Lease) -> Result<(), Error> {
-        let work = self.work.get(&place(&lease.key));
+        let work = self.work.get(&row_key(&lease.key));
         match work {
             Some(work) if work.fence == lease.fence && work.owner.is_some() => Ok(()),
             _ => Err(Error::LeaseLost(lease.key.to_string())),
@@ -172,8 +169,8 @@ impl State {
         let held = (key.collection, partition.clone(), *name, value.clone());
         match self.unique.get(&held) {
             Some(holder) if *holder != key.id => {
-                let place = (key.collection, partition, holder.clone());
-                if self.live(&place, now).is_none() {
+                let at = (key.collection, partition, holder.clone());
+                if self.live(&at, now).is_none() {
                     return Ok(());
                 }
                 Err(Error::Unique {
@@ -189,7 +186,7 @@ impl State {
     fn apply(&mut self, write: Write, now: i64) -> Option<Etag> {
         match write {
             Write::Fence { lease, progress } => {
-                if let Some(work) = self.work.get_mut(&place(&lease.key))
+                if let Some(work) = self.work.get_mut(&row_key(&lease.key))
                     && progress
                 {
                     work.dequeues = 0;
@@ -197,7 +194,7 @@ impl State {
                 None
             }
             Write::Delete { key, .. } => {
-                self.remove(&place(&key), now);
+                self.remove(&row_key(&key), now);
                 None
             }
             Write::Put {
@@ -208,12 +205,12 @@ impl State {
                 ttl,
                 queue,
             } => {
-                let place = place(&key);
+                let at = row_key(&key);
                 if precondition == Precondition::Absent {
                     // One that has expired may still be there.
-                    self.remove(&place, now);
+                    self.remove(&at, now);
                 }
-                self.claim_unique(&place, unique);
+                self.claim_unique(&at, unique);
                 let revision = self.next();
                 let row = Row {
                     revision,
@@ -221,27 +218,27 @@ impl State {
                     updated_at: now,
                     expires_at: ttl.map(|ttl| now + ttl),
                 };
-                self.documents.insert(place.clone(), row);
-                self.record_change(&place, revision, false, now);
-                self.change_queue(&place, &queue, now);
+                self.documents.insert(at.clone(), row);
+                self.record_change(&at, revision, false, now);
+                self.change_queue(&at, &queue, now);
                 Some(Etag(revision))
             }
         }
     }
 
-    fn claim_unique(&mut self, place: &Place, unique: Vec<UniqueKey>) {
-        self.release_unique(place);
+    fn claim_unique(&mut self, at: &RowKey, unique: Vec<UniqueKey>) {
+        self.release_unique(at);
         for UniqueKey { name, value } in unique {
-            let held = (place.0, place.1.clone(), name, value);
-            self.unique.insert(held, place.2.clone());
+            let held = (at.0, at.1.clone(), name, value);
+            self.unique.insert(held, at.2.clone());
         }
     }
 
-    fn change_queue(&mut self, place: &Place, change: &QueueChange, now: i64) {
+    fn change_queue(&mut self, at: &RowKey, change: &QueueChange, now: i64) {
         match *change {
             QueueChange::Keep => {}
             QueueChange::Queue { name, delay, reset } => {
-                let work = self.work.entry(place.clone()).or_default();
+                let work = self.work.entry(at.clone()).or_default();
                 work.queue = Some(name);
                 work.not_before = now + delay;
                 work.queued_at = now;
@@ -252,7 +249,7 @@ impl State {
                 }
             }
             QueueChange::Done => {
-                self.work.remove(place);
+                self.work.remove(at);
             }
         }
     }
@@ -276,7 +273,7 @@ impl Memory {
     }
 
     pub(crate) fn get(&self, key: &DocumentKey, now: i64) -> Option<Document> {
-        self.0.lock().document(&place(key), now)
+        self.0.lock().document(&row_key(key), now)
     }
 
     pub(crate) fn list(&self, request: &ListRequest<'_>, now: i64) -> Vec<Document> {
@@ -288,7 +285,7 @@ impl Memory {
                 && request.after.is_none_or(|after| (&**part, &**id) > after)
         });
         places
-            .filter_map(|place| state.document(place, now))
+            .filter_map(|at| state.document(at, now))
             .take(request.limit)
             .collect()
     }
@@ -314,16 +311,16 @@ impl Memory {
                 && work.not_before <= now
                 && work.expires_at <= now
         });
-        let (place, _) = candidates.min_by_key(|(place, work)| {
+        let (at, _) = candidates.min_by_key(|(at, work)| {
             (
-                busy.get(&*place.1).copied().unwrap_or_default(),
+                busy.get(&*at.1).copied().unwrap_or_default(),
                 work.queued_at,
             )
         })?;
-        let place = place.clone();
-        let document = state.document(&place, now)?;
+        let at = at.clone();
+        let document = state.document(&at, now)?;
         let fence = state.next();
-        let work = state.work.get_mut(&place)?;
+        let work = state.work.get_mut(&at)?;
         work.owner = Some(owner.to_owned());
         work.fence = fence;
         work.expires_at = now + lease;
@@ -340,7 +337,7 @@ impl Memory {
     pub(crate) fn renew(&self, lease: &Lease, duration: i64, now: i64) -> Result<(), Error> {
         let mut state = self.0.lock();
         state.check_lease(lease)?;
-        if let Some(work) = state.work.get_mut(&place(&lease.key)) {
+        if let Some(work) = state.work.get_mut(&row_key(&lease.key)) {
             work.expires_at = now + duration;
         }
         Ok(())
@@ -349,7 +346,7 @@ impl Memory {
     pub(crate) fn release(&self, lease: &Lease, delay: i64, now: i64) -> Result<(), Error> {
         let mut state = self.0.lock();
         state.check_lease(lease)?;
-        if let Some(work) = state.work.get_mut(&place(&lease.key)) {
+        if let Some(work) = state.work.get_mut(&row_key(&lease.key)) {
             work.owner = None;
             work.expires_at = 0;
             work.not_before = now + delay;
@@ -359,7 +356,7 @@ impl Memory {
 
     pub(crate) fn work(&self, key: &DocumentKey, now: i64) -> WorkState {
         let state = self.0.lock();
-        let Some(work) = state.work.get(&place(key)) else {
+        let Some(work) = state.work.get(&row_key(key)) else {
             return WorkState::default();
         };
         WorkState {
@@ -393,17 +390,17 @@ impl Memory {
         }
         let mut cursor = after;
         let mut changes = Vec::new();
-        for (revision, (place, ..)) in state.changes.range(after.revision + 1..) {
-            if place.0 != collection {
+        for (revision, (at, ..)) in state.changes.range(after.revision + 1..) {
+            if at.0 != collection {
                 continue;
             }
             if changes.len() == limit {
                 break;
             }
             cursor.revision = *revision;
-            let document = state.document(place, now);
+            let document = state.document(at, now);
             changes.push(Change {
-                key: key(place),
+                key: key(at),
                 document,
             });
         }
@@ -417,20 +414,20 @@ impl Memory {
             .documents
             .iter()
             .filter(|(_, row)| expired(row))
-            .map(|(place, _)| place.clone())
+            .map(|(at, _)| at.clone())
             .collect();
-        for place in &places {
-            state.remove(place, now);
+        for at in &places {
+            state.remove(at, now);
         }
         let old: Vec<_> = state
             .changes
             .iter()
             .filter(|(_, (_, deleted, at))| *deleted && at + TOMBSTONE_RETENTION <= now)
-            .map(|(revision, (place, ..))| (*revision, place.clone()))
+            .map(|(revision, (at, ..))| (*revision, at.clone()))
             .collect();
-        for (revision, place) in old {
+        for (revision, at) in old {
             state.changes.remove(&revision);
-            state.newest.remove(&place);
+            state.newest.remove(&at);
             state.purged = state.purged.max(revision);
         }
         places.len()

@@ -34,7 +34,7 @@ enum Answer {
 
 /// A request that a host has received.
 #[derive(Debug, Clone)]
-struct Seen {
+struct ReceivedRequest {
     method: String,
     url: String,
     headers: HeaderMap,
@@ -45,7 +45,7 @@ struct Seen {
 #[derive(Debug, Clone, Default)]
 struct Host {
     script: Arc<Mutex<VecDeque<Answer>>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Host {
@@ -60,8 +60,8 @@ impl Host {
         Client::builder("test", clock).transport(self.transport())
     }
 
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().clone()
+    fn received(&self) -> Vec<ReceivedRequest> {
+        self.received.lock().clone()
     }
 
     fn transport(&self) -> Transport {
@@ -75,13 +75,13 @@ impl Host {
             return Err(TransportError::NotSent("refused".into()));
         }
         let (head, body) = request.into_parts();
-        let seen = Seen {
+        let received = ReceivedRequest {
             method: head.method.to_string(),
             url: head.uri.to_string(),
             headers: head.headers,
             body: body.bytes(1 << 20).await.unwrap(),
         };
-        self.seen.lock().push(seen);
+        self.received.lock().push(received);
         let text = |status, text: &'static str| {
             let mut response = Response::new(Body::from(text));
             *response.status_mut() = StatusCode::from_u16(status).unwrap();

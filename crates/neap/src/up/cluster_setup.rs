@@ -15,7 +15,7 @@ use super::{
     runtime::NodeRuntime,
     server::Server,
     transcript::Transcript,
-    world::{Place, World, WorldOptions},
+    world::{World, WorldEnvironment, WorldOptions},
 };
 use crate::{
     cli::UpOptions,
@@ -100,12 +100,12 @@ impl<'a> ClusterSetup<'a> {
         let block = claim.block;
         let node = folder.path().join("node");
         create(&node)?;
-        let place = Place {
+        let environment = WorldEnvironment {
             address,
             folder: &node,
             token: identity.token(),
         };
-        let world = World::build(server.client(), *options, claim, *audited, &place)?;
+        let world = World::build(server.client(), *options, claim, *audited, &environment)?;
         containers.set_node(world.access.clone());
         transcript.done("node", &format!("pods and services on {block}"));
         for (title, text) in &world.announcements {

@@ -88,7 +88,7 @@ impl<'a> WorldOptions<'a> {
 }
 
 /// Where node and controllers run.
-pub(super) struct Place<'a> {
+pub(super) struct WorldEnvironment<'a> {
     /// The address of the API server.
     pub(super) address: &'a Address,
     /// The folder of the node.
@@ -115,13 +115,13 @@ impl World {
         options: WorldOptions<'_>,
         claim: BlockClaim,
         audited: AuditedProcess,
-        place: &Place<'_>,
+        environment: &WorldEnvironment<'_>,
     ) -> Result<Self, Failure> {
-        let Place {
+        let WorldEnvironment {
             address,
             folder,
             token,
-        } = *place;
+        } = *environment;
         let (isolation_refused, own_proc) = probe_isolation(&options.launcher, folder);
         let as_root = isolation_refused.is_none()
             && !options.restricted
@@ -160,7 +160,7 @@ impl World {
         for component in components.into_iter().chain(options.image_reader) {
             manager.add(component);
         }
-        let hosted = host_areas(&context, &manager, block, place, options.areas)?;
+        let hosted = host_areas(&context, &manager, block, environment, options.areas)?;
         for component in hosted.components {
             manager.add(component);
         }
@@ -194,16 +194,16 @@ fn host_areas(
     context: &Context,
     manager: &Manager,
     block: Block,
-    place: &Place<'_>,
+    environment: &WorldEnvironment<'_>,
     options: &AreasUpOptions,
 ) -> Result<HostedParts, Failure> {
-    let (health, api_url) = (manager.health(), place.address.url());
+    let (health, api_url) = (manager.health(), environment.address.url());
     let starter = manager.starter();
     let mut host = Host::new(HostEnvironment {
         context,
         health: &health,
         block,
-        folder: place.folder,
+        folder: environment.folder,
         api_url: &api_url,
         starter: &starter,
     });

@@ -216,8 +216,8 @@ fn extra_conditions(
     let frontend = member.component.frontend();
     let public = frontend.filter(|spec| spec.service_type.as_deref() == Some("LoadBalancer"));
     if public.is_some_and(|spec| !is_authenticated(spec.access.as_ref())) {
-        let message = "serviceType is LoadBalancer and callers are not authenticated: whoever reaches the \
-             address can run programs on the workers; set spec.access.authentication";
+        let message = "serviceType is LoadBalancer and callers are not authenticated: every client that \
+             reaches the address can run programs on the workers; set spec.access.authentication";
         extra.push(holds("Exposed", "NoAuthentication", message.to_owned()));
     }
     let drains = member.drain.iter().flat_map(|drain| &drain.drains);

@@ -23,7 +23,7 @@ impl ClusterSteps {
         let id = text(&document.body, "/id").to_owned();
         let namespace = self.installer()?.create_namespace(&id).await?;
         self.patch(|body| {
-            // Whoever deletes the cluster must know whether Hive made it.
+            // The deletion of the cluster has to know whether Hive made it.
             let is_created = states(body).0 == ProvisioningState::Creating;
             let profile = json!({"namespace": namespace, "createdByHive": is_created});
             set(body, "/openShiftCluster/properties/hiveProfile", profile);

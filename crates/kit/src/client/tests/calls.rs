@@ -13,7 +13,11 @@ async fn a_call_is_repeated_until_the_host_answers() {
     let client = host.client().build().unwrap();
     let fetched = client.get(URL).fetch(100).await.unwrap();
     assert_eq!(fetched.json::<Vec<u8>>().unwrap(), [1, 2]);
-    assert_eq!(host.seen().len(), 2, "the first attempt had no connection");
+    assert_eq!(
+        host.received().len(),
+        2,
+        "the first attempt had no connection"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +34,7 @@ async fn the_last_answer_is_returned_when_attempts_are_exhausted() {
     let client = host.client().build().unwrap();
     let response = client.get(URL).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(host.seen().len(), 4);
+    assert_eq!(host.received().len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,7 +43,7 @@ async fn a_post_that_may_have_happened_is_not_sent_twice() {
         let host = Host::with([answer.clone()]);
         let client = host.client().build().unwrap();
         let _ = client.post(URL).body("x").send().await;
-        assert_eq!(host.seen().len(), 1, "{answer:?}");
+        assert_eq!(host.received().len(), 1, "{answer:?}");
     }
     for answer in [Answer::NotSent, Answer::Status(429)] {
         let host = Host::with([answer.clone()]);
@@ -86,7 +90,7 @@ async fn the_deadline_covers_all_attempts() {
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
     assert!(took <= deadline, "{took:?}");
     assert_eq!(
-        host.seen().len(),
+        host.received().len(),
         2,
         "15 seconds for one, the rest for another"
     );
@@ -111,7 +115,7 @@ async fn a_response_that_is_too_long_is_refused_and_not_fetched_again() {
     let client = host.client().build().unwrap();
     let error = client.get(URL).fetch(4).await.unwrap_err();
     assert!(matches!(error, Error::TooLong { limit: 4, .. }), "{error}");
-    assert_eq!(host.seen().len(), 1);
+    assert_eq!(host.received().len(), 1);
     let error = client.get(URL).send().await.unwrap().bytes(0).await;
     assert!(error.is_ok(), "an empty body has no bytes");
 }
@@ -123,7 +127,7 @@ async fn a_server_that_is_not_trusted_is_not_asked_again() {
     let error = client.get(URL).send().await.unwrap_err();
     assert!(matches!(error, Error::Untrusted { .. }), "{error}");
     assert!(!error.is_transient());
-    assert_eq!(host.seen().len(), 1);
+    assert_eq!(host.received().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +136,7 @@ async fn a_stream_is_sent_once_and_a_reopened_body_again() {
     let client = host.client().build().unwrap();
     let response = client.put(URL).stream(Body::from("abc")).send().await;
     assert_eq!(response.unwrap().status(), 503);
-    assert_eq!(host.seen()[0].body, "abc");
+    assert_eq!(host.received()[0].body, "abc");
 
     let host = Host::with([Answer::Status(503)]);
     let client = host.client().build().unwrap();
@@ -141,7 +145,7 @@ async fn a_stream_is_sent_once_and_a_reopened_body_again() {
     };
     let response = client.put(URL).reopened_body(open).send().await.unwrap();
     assert_eq!(response.status(), 200);
-    assert_eq!(host.seen()[1].body, "abc");
+    assert_eq!(host.received()[1].body, "abc");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,9 +162,9 @@ async fn the_budget_bounds_the_repetitions_of_all_calls() {
     }
     // Fifty calls, five retries from the reserve, and at most one for every five calls.
     assert!(
-        (55..=65).contains(&host.seen().len()),
+        (55..=65).contains(&host.received().len()),
         "{}",
-        host.seen().len()
+        host.received().len()
     );
 }
 
@@ -184,7 +188,7 @@ async fn errors_and_logs_show_neither_query_nor_credentials() {
         assert!(!text.contains("s3cret"), "{text}");
         assert!(text.contains("example.com"), "{text}");
     }
-    let sent = host.seen()[0].headers["authorization"].clone();
+    let sent = host.received()[0].headers["authorization"].clone();
     assert_eq!(sent, "Bearer s3cret");
     assert!(sent.is_sensitive());
 }
@@ -205,7 +209,7 @@ async fn what_cannot_be_sent_is_refused_before() {
     }
     let error = client.get(URL).header("a b", "c").send().await.unwrap_err();
     assert!(matches!(error, Error::Header { .. }), "{error}");
-    assert!(host.seen().is_empty());
+    assert!(host.received().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +264,7 @@ async fn a_policy_of_one_attempt_makes_one() {
     let host = Host::with([Answer::Status(503)]);
     let client = host.client().retry(RetryPolicy::never()).build().unwrap();
     client.get(URL).send().await.unwrap();
-    assert_eq!(host.seen().len(), 1);
+    assert_eq!(host.received().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +273,7 @@ async fn a_form_is_encoded() {
     let client = host.client().build().unwrap();
     let fields = [("scope", "repository:a/b:pull,push"), ("service", "r & s")];
     client.post(URL).form(&fields).send().await.unwrap();
-    let seen = host.seen().remove(0);
+    let seen = host.received().remove(0);
     assert_eq!(seen.method, "POST");
     assert_eq!(
         seen.body,

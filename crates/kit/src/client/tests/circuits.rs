@@ -25,7 +25,7 @@ async fn a_host_that_keeps_failing_is_left_alone_and_probed_later() {
     let error = client.get(URL).send().await.unwrap_err();
     assert!(matches!(error, Error::CircuitOpen { .. }), "{error}");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(5)));
-    assert_eq!(host.seen().len(), 3);
+    assert_eq!(host.received().len(), 3);
     let other = client.get("https://other.example.com/").send().await;
     assert_eq!(
         other.unwrap().status(),

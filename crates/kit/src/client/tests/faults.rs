@@ -39,7 +39,7 @@ async fn a_fault_decides_what_the_system_saw_and_what_the_caller_sees() {
         let answer = strike(fault, &host).await;
         let seen = answer.ok().map(|answer| answer.status().as_u16());
         assert_eq!(seen, status, "{fault}");
-        let bodies: Vec<_> = host.seen().into_iter().map(|seen| seen.body).collect();
+        let bodies: Vec<_> = host.received().into_iter().map(|seen| seen.body).collect();
         assert_eq!(bodies, vec!["sent"; deliveries], "{fault}");
     }
 }
@@ -86,5 +86,5 @@ async fn a_silent_system_never_answers() {
             .await
             .is_none()
     );
-    assert!(host.seen().is_empty());
+    assert!(host.received().is_empty());
 }

@@ -22,7 +22,7 @@ async fn credentials_follow_within_an_origin_and_never_to_another() {
     let request = request.header("cookie", "c").header("accept", "*/*");
     let response = request.send().await.unwrap();
     assert_eq!(response.uri(), "https://example.com/back");
-    let seen = host.seen();
+    let seen = host.received();
     assert_eq!(seen[2].url, "https://cdn.example.net/blob?signature=1");
     let credentials: Vec<_> = seen
         .iter()
@@ -51,14 +51,14 @@ async fn another_port_or_scheme_is_another_origin() {
         let client = host.client().build().unwrap();
         client.get(URL).bearer("token").send().await.unwrap();
         assert!(
-            !host.seen()[1].headers.contains_key("authorization"),
+            !host.received()[1].headers.contains_key("authorization"),
             "{location}"
         );
     }
     let host = Host::with([to(302, "https://EXAMPLE.com:443/")]);
     let client = host.client().build().unwrap();
     client.get(URL).bearer("token").send().await.unwrap();
-    assert!(host.seen()[1].headers.contains_key("authorization"));
+    assert!(host.received()[1].headers.contains_key("authorization"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +67,7 @@ async fn a_redirect_never_leaves_an_encrypted_connection() {
     let client = host.client().build().unwrap();
     let error = client.get(URL).send().await.unwrap_err();
     assert!(matches!(error, Error::Redirect { .. }), "{error}");
-    assert_eq!(host.seen().len(), 1);
+    assert_eq!(host.received().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +76,7 @@ async fn a_circle_of_redirects_ends() {
     let client = host.client().build().unwrap();
     let error = client.get(URL).send().await.unwrap_err();
     assert!(matches!(error, Error::Redirect { .. }), "{error}");
-    assert_eq!(host.seen().len(), 6);
+    assert_eq!(host.received().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn a_body_is_sent_again_where_the_status_says_so() {
         let host = Host::with([to(status, "/next")]);
         let client = host.client().build().unwrap();
         client.post(URL).body("x").send().await.unwrap();
-        let second = host.seen().remove(1);
+        let second = host.received().remove(1);
         assert_eq!(
             (second.method.as_str(), &*second.body),
             (method, body.as_bytes()),

@@ -86,7 +86,7 @@ async fn an_answer_about_a_token_is_used_again_for_a_while() {
     clock.sleep(std::time::Duration::from_secs(31)).await;
     reviews.authenticate(&bearer("t")).await.unwrap();
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 2);
-    // A server that never answers lets nobody in.
+    // A server that never answers authenticates no caller.
     let silent = TokenReviews::new(unresponsive_client(), Vec::new(), clock);
     let headers = bearer("t");
     let waited = clock.within(

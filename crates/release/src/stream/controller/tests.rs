@@ -208,7 +208,7 @@ async fn forged_and_vanished_prow_jobs_do_not_count() {
     cluster.end_job(TAG, true).await;
     cluster.pass(SECOND * 5).await;
     let name = format!("{TAG}-aws");
-    // Somebody copies the run, says that it passed, and deletes the real one.
+    // A user copies the run, reports that it passed, and deletes the real one.
     let mut forged = cluster.get_in::<ProwJob>("ci", &name).await.unwrap();
     forged.metadata = kube::api::ObjectMeta {
         name: Some(format!("{name}-1")),
