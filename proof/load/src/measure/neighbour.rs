@@ -1,16 +1,18 @@
 //! How long a client waits while another one sends the longest lists that the server accepts.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::{runtime::Builder, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 use super::{Figure, JSON, create, milliseconds, prepare, read, update};
 use crate::{
     bulk::{BulkRequest, BulkResult, send_all},
-    client::Client,
+    client::{Client, Connection},
     objects::NAMESPACE,
     stopwatch::Stopwatch,
     subject::{Storage, Subject},
@@ -47,18 +49,19 @@ pub async fn neighbour(subject: &Subject, count: usize) -> Result<Vec<Figure>> {
     };
     // To warm up connections, caches and code.
     send_all(client, 1, WARM_UP, small).await?;
-    time_large(client).await?;
+    let large: Arc<[LargeRequest]> = large_requests().into();
+    time_large(client, &large).await?;
     let alone = paced(client, count, small).await?;
-    let mut others = JoinSet::new();
-    for first in 0..SENDERS {
-        others.spawn(send_large(client.clone(), first));
-    }
+    let stop = CancellationToken::new();
+    let others: Vec<_> = (0..SENDERS)
+        .map(|first| send_in_thread(client.clone(), large.clone(), first, stop.clone()))
+        .collect();
     let beside = paced(client, count, |number| small(number + 1)).await?;
-    if let Some(ended) = others.try_join_next() {
-        ended??;
+    stop.cancel();
+    for other in others {
+        other.await??;
     }
-    others.abort_all();
-    let large = time_large(client).await?;
+    let large = time_large(client, &large).await?;
     server.stop().await?;
     let (alone, beside) = (alone.percentile(99), beside.percentile(99));
     Ok(vec![
@@ -95,55 +98,73 @@ async fn paced(
     Ok(BulkResult::of(watch.elapsed(), latencies))
 }
 
-/// Sends long lists without end; returns only an error.
-async fn send_large(client: Client, first: usize) -> Result<()> {
-    let requests = large_requests();
-    let mut connection = client.connect().await?;
-    for number in first.. {
-        let BulkRequest {
-            method,
-            path,
-            content_type,
-            body,
-        } = &requests[number % requests.len()];
-        let answer = connection.send_as(method.clone(), path, content_type, body.clone());
-        let status = answer.await?.status;
-        // What is stored of an apply names every entry, which may be more than an object may have.
-        ensure!(
-            matches!(status, 200..300 | 413 | 422 | 429),
-            "{method} {path}: {status}"
-        );
-    }
+/// A request with a long list. Its body is made once, and shared.
+#[derive(Debug, Clone)]
+struct LargeRequest {
+    method: Method,
+    path: String,
+    content_type: &'static str,
+    body: Bytes,
+}
+
+/// Sends long lists until `stop`, in a thread of its own: their encryption must not delay the small
+/// requests of this process.
+fn send_in_thread(
+    client: Client,
+    requests: Arc<[LargeRequest]>,
+    first: usize,
+    stop: CancellationToken,
+) -> JoinHandle<Result<()>> {
+    tokio::task::spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let sending = async move {
+            let mut connection = client.connect().await?;
+            for request in requests.iter().cycle().skip(first) {
+                if stop.is_cancelled() {
+                    break;
+                }
+                send_large(&mut connection, request).await?;
+            }
+            Ok(())
+        };
+        runtime.block_on(sending)
+    })
+}
+
+async fn send_large(connection: &mut Connection, request: &LargeRequest) -> Result<()> {
+    let LargeRequest {
+        method,
+        path,
+        content_type,
+        body,
+    } = request;
+    let answer = connection.send_as(method.clone(), path, content_type, body.clone());
+    let status = answer.await?.status;
+    // What is stored of an apply names every entry, which may be more than an object may have.
+    ensure!(
+        matches!(status, 200..300 | 413 | 422 | 429),
+        "{method} {path}: {status}"
+    );
     Ok(())
 }
 
 /// The mean time of a large request without others beside it, in milliseconds.
-async fn time_large(client: &Client) -> Result<f64> {
-    let requests = large_requests();
+async fn time_large(client: &Client, requests: &[LargeRequest]) -> Result<f64> {
     let mut connection = client.connect().await?;
     let watch = Stopwatch::start();
-    let count = requests.len();
     for request in requests {
-        let BulkRequest {
-            method,
-            path,
-            content_type,
-            body,
-        } = request;
-        connection
-            .send_as(method, &path, content_type, body)
-            .await?;
+        send_large(&mut connection, request).await?;
     }
-    Ok(milliseconds(watch.elapsed()) / count as f64)
+    Ok(milliseconds(watch.elapsed()) / requests.len() as f64)
 }
 
-fn large_requests() -> Vec<BulkRequest> {
+fn large_requests() -> Vec<LargeRequest> {
     let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods");
-    let request = |method, path: String, content_type, object: &Value| BulkRequest {
+    let request = |method, path: String, content_type, object: &Value| LargeRequest {
         method,
         path,
         content_type,
-        body: object.to_string(),
+        body: object.to_string().into(),
     };
     let variables = entries(|n| json!({"name": format!("V{n}"), "value": "v"}));
     let owners = entries(|n| {
