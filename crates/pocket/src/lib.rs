@@ -4,8 +4,21 @@
 //! parameters, so the same value serves kubectl over TLS, an in-process client with no socket, and
 //! a test under a paused clock.
 //!
-//! The modules, lowest first; each may use those above it in this list and no others:
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kube::{Api, Client};
+//! use neap_pocket::{Options, Pocket, environment::Environment};
 //!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let pocket = Pocket::open(Options::new(Environment::rehearsal(1))).await?;
+//! let namespaces: Api<Namespace> = Api::all(Client::new(pocket.service(), "default"));
+//! assert!(namespaces.get_opt("kube-system").await?.is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The modules, lowest first; each may use those above it in this list and no others:
 //!
 //! - [`status`]: errors, as the API reports them;
 //! - [`environment`]: the clock, randomness and spawner parameters;

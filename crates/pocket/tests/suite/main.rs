@@ -20,6 +20,7 @@ mod hostile;
 mod housekeeping;
 mod identity;
 mod in_process;
+mod in_your_tests;
 mod list_costs;
 mod overtaken;
 mod races;

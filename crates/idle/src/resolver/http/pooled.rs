@@ -188,6 +188,6 @@ impl PooledConnection {
 
 impl std::fmt::Debug for Http1Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Standing").finish_non_exhaustive()
+        f.debug_struct("Http1Connection").finish_non_exhaustive()
     }
 }
