@@ -10,6 +10,8 @@ mod api;
 mod controller;
 mod decide;
 mod guest;
+mod sync;
+mod sync_sets;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +24,7 @@ use kube::Client;
 pub use self::{
     api::{ClusterDeployment, ClusterDeploymentSpec},
     controller::component,
+    sync::sync_component,
 };
 
 /// The definitions that a cluster with Hive has.
@@ -69,6 +72,9 @@ impl std::fmt::Debug for StartedCluster {
 pub trait ClusterFactory: Send + Sync {
     /// Starts the cluster, or returns it if it runs.
     fn start<'a>(&'a self, spec: &'a ClusterSpec) -> BoxFuture<'a, Result<StartedCluster, String>>;
+
+    /// The cluster, if it runs.
+    fn running<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<StartedCluster>>;
 
     /// Ends the cluster and removes what it stored.
     fn destroy<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>>;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
 use kube::{CustomResource, CustomResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,6 +65,76 @@ pub struct ClusterDeploymentStatus {
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
 }
+
+/// What a set applies to clusters.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct SyncSetContent {
+    /// `Upsert`, or `Sync`: what is no longer in the set is deleted.
+    pub(super) resource_apply_mode: String,
+    /// Objects that are applied.
+    pub(super) resources: Vec<Value>,
+    /// Changes of objects that exist.
+    pub(super) patches: Vec<Value>,
+    /// Secrets that are copied.
+    pub(super) secret_mappings: Vec<Value>,
+}
+
+/// What clusters of its namespace are to have.
+#[derive(CustomResource, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[kube(
+    group = "hive.openshift.io",
+    version = "v1",
+    kind = "SyncSet",
+    plural = "syncsets",
+    namespaced,
+    schema = "disabled"
+)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct SyncSetSpec {
+    /// The names of the ClusterDeployments.
+    pub(super) cluster_deployment_refs: Vec<Value>,
+    /// What is applied.
+    #[serde(flatten)]
+    pub(super) content: SyncSetContent,
+}
+
+/// What clusters with these labels are to have.
+#[derive(CustomResource, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[kube(
+    group = "hive.openshift.io",
+    version = "v1",
+    kind = "SelectorSyncSet",
+    plural = "selectorsyncsets",
+    schema = "disabled"
+)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct SelectorSyncSetSpec {
+    /// Selects ClusterDeployments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cluster_deployment_selector: Option<LabelSelector>,
+    /// What is applied.
+    #[serde(flatten)]
+    pub(super) content: SyncSetContent,
+}
+
+/// What came of the sets of a cluster: its spec says nothing.
+#[derive(CustomResource, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[kube(
+    group = "hiveinternal.openshift.io",
+    version = "v1alpha1",
+    kind = "ClusterSync",
+    plural = "clustersyncs",
+    namespaced,
+    status = "ClusterSyncStatus",
+    schema = "disabled"
+)]
+pub(super) struct ClusterSyncSpec {}
+
+/// Results in the form of Hive.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct ClusterSyncStatus(pub(super) BTreeMap<String, Value>);
 
 /// The definitions, which keep every field.
 pub(super) fn definitions() -> Vec<CustomResourceDefinition> {

@@ -113,7 +113,8 @@ pub(super) async fn fill(
 ) -> Result<(), String> {
     let client = &cluster.client;
     for (group, version, kind, plural, namespaced) in KINDS {
-        let definition = definition_of(group, version, kind, plural, namespaced);
+        let mut definition = definition_of(group, version, kind, plural, namespaced);
+        definition["spec"]["versions"][0]["additionalPrinterColumns"] = columns(kind);
         put(
             client,
             clock,
@@ -135,6 +136,35 @@ pub(super) async fn fill(
         put_node(client, clock, node).await?;
     }
     Ok(())
+}
+
+/// What lists of a kind show beside names.
+fn columns(kind: &str) -> Value {
+    let condition = |name: &str, kind: &str| {
+        let path = format!(".status.conditions[?(@.type==\"{kind}\")].status");
+        json!({"name": name, "type": "string", "jsonPath": path})
+    };
+    let states = [
+        condition("Available", "Available"),
+        condition("Progressing", "Progressing"),
+    ];
+    let text = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
+    let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
+    let own = match kind {
+        "ClusterVersion" => vec![text(
+            "Version",
+            ".status.history[?(@.state==\"Completed\")].version",
+        )],
+        "Machine" => vec![text("Phase", ".status.phase")],
+        "MachineSet" => vec![text("Desired", ".spec.replicas")],
+        _ => Vec::new(),
+    };
+    let states = match kind {
+        "ClusterVersion" => states.to_vec(),
+        "ClusterOperator" => [&states[..], &[condition("Degraded", "Degraded")]].concat(),
+        _ => Vec::new(),
+    };
+    [own, states, vec![age]].concat().into()
 }
 
 /// Reports all parts of a cluster as settled.

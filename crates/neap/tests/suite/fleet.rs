@@ -5,3 +5,4 @@ mod commands;
 mod fleet_server;
 mod processes;
 mod sdk;
+mod sync_sets;

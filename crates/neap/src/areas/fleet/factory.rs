@@ -176,6 +176,14 @@ impl ClusterFactory for PocketFactory {
         .boxed()
     }
 
+    fn running<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<StartedCluster>> {
+        async move {
+            let running = self.running.lock().await;
+            running.get(id).map(|(cluster, _)| cluster.clone())
+        }
+        .boxed()
+    }
+
     fn destroy<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
         async move {
             if let Some((_, stop)) = self.running.lock().await.remove(id) {

@@ -184,6 +184,8 @@ impl Start {
             settle: self.settle,
             ..HiveOptions::default()
         };
+        let sync = hive::sync_component(&self.context, "fleet-hive-sync", factory.clone());
+        let sync = sync.map_err(|error| failed(&error.to_string()))?;
         let hive = hive::component(&self.context, "fleet-hive", factory, options);
         let hive = hive.map_err(|error| failed(&error.to_string()))?;
         let provider = Component::new("fleet-provider", move |stop| async move {
@@ -197,7 +199,7 @@ impl Start {
                 }
             }
         });
-        Ok(vec![hive, provider])
+        Ok(vec![hive, sync, provider])
     }
 
     async fn open_until_it_works(&self, opening: &watch::Sender<Opened>) -> Vec<Component> {

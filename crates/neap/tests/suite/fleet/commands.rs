@@ -61,7 +61,7 @@ fn body(name: &str, number: u32) -> Value {
     })
 }
 
-fn create(server: &FleetServer, name: &str, number: u32) {
+pub(super) fn create(server: &FleetServer, name: &str, number: u32) {
     let file = server.sandbox.path(&format!("{name}.json"));
     fs::write(&file, body(name, number).to_string()).unwrap();
     let file = file.to_str().unwrap();
@@ -73,7 +73,7 @@ fn create(server: &FleetServer, name: &str, number: u32) {
 }
 
 /// The kubeconfig of an administrator, in a file.
-fn kubeconfig(server: &FleetServer, name: &str) -> PathBuf {
+pub(super) fn kubeconfig(server: &FleetServer, name: &str) -> PathBuf {
     let text = server.succeeds(&["fleet", "credentials", name, "--kubeconfig-of-admin"]);
     let file = server.sandbox.path(&format!("{name}.kubeconfig"));
     fs::write(&file, text).unwrap();

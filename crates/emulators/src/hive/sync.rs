@@ -1,0 +1,233 @@
+//! Applies SyncSets and SelectorSyncSets to installed clusters, and reports it in their ClusterSyncs.
+
+use std::{sync::Arc, time::Duration};
+
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+    core::GroupVersionKind,
+    discovery::{Scope, pinned_kind},
+};
+use neap_kit::{
+    apply::Error,
+    builder::{ControllerBuilder, Tools},
+    context::Context,
+    controller::{Enqueuer, Outcome},
+    key::Key,
+    manager::Component,
+    watch::{Cache, WatchesStopped},
+};
+use serde_json::Value;
+
+use super::{
+    ClusterDeployment, ClusterFactory,
+    api::{ClusterSync, ClusterSyncSpec, SelectorSyncSet, SyncSet},
+    sync_sets::{Synced, Wanted, outdated, status, wanted},
+};
+
+/// The delay after a set could not be applied.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+/// How often sets are applied again, as users may change what they have made.
+const REAPPLY_INTERVAL: Duration = Duration::from_hours(2);
+/// Who the objects of sets belong to.
+const FIELD_MANAGER: &str = "hive";
+
+/// The part of Hive that applies sets.
+pub fn sync_component(
+    context: &Context,
+    name: &'static str,
+    factory: Arc<dyn ClusterFactory>,
+) -> Result<Component, WatchesStopped> {
+    let mut builder = ControllerBuilder::new(context, name);
+    let deployments = builder.primary::<ClusterDeployment>()?;
+    let sets = builder.cache::<SyncSet>()?;
+    let selector_sets = builder.cache::<SelectorSyncSet>()?;
+    let syncs = builder.cache::<ClusterSync>()?;
+    // All clusters of the namespace: the set may have named another one before.
+    let all = deployments.clone();
+    builder.on_change(&sets, move |change, enqueuer| {
+        enqueue_all(&all, change.key().namespace(), enqueuer);
+    });
+    let all = deployments.clone();
+    builder.on_change(&selector_sets, move |_, enqueuer| {
+        enqueue_all(&all, "", enqueuer);
+    });
+    let reconciler = SyncReconciler {
+        deployments,
+        sets,
+        selector_sets,
+        syncs,
+        tools: builder.tools(),
+        factory,
+    };
+    Ok(builder.build(reconciler, SyncReconciler::reconcile))
+}
+
+fn enqueue_all(deployments: &Cache<ClusterDeployment>, namespace: &str, enqueuer: &Enqueuer<Key>) {
+    for deployment in deployments.list(namespace) {
+        let namespace = deployment.namespace().unwrap_or_default();
+        enqueuer.enqueue(Key::new(&namespace, &deployment.name_any()));
+    }
+}
+
+struct SyncReconciler {
+    deployments: Cache<ClusterDeployment>,
+    sets: Cache<SyncSet>,
+    selector_sets: Cache<SelectorSyncSet>,
+    syncs: Cache<ClusterSync>,
+    tools: Tools,
+    factory: Arc<dyn ClusterFactory>,
+}
+
+impl SyncReconciler {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let Some(deployment) = self.deployments.get(&key) else {
+            return Ok(Outcome::Gone);
+        };
+        if !deployment.spec.installed || deployment.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        // The cluster is only used, never started: it may be removed at this moment.
+        let Some(cluster) = self.factory.running(key.namespace()).await else {
+            return Ok(Outcome::RequeueAfter(RETRY_DELAY));
+        };
+        let (sets, selector_sets) = (self.sets.list(""), self.selector_sets.list(""));
+        let wanted = wanted(
+            &deployment,
+            sets.iter().map(|it| &**it),
+            selector_sets.iter().map(|it| &**it),
+        );
+        let found = self.syncs.get(&key);
+        let before = found.as_ref().and_then(|it| it.status.clone());
+        let before = &before.map_or(Value::Null, |it| it.0.into_iter().collect());
+        let mut failed = false;
+        for reference in outdated(before, &wanted) {
+            failed |= delete(&cluster.client, &reference).await.is_err();
+        }
+        let mut synced = Vec::with_capacity(wanted.len());
+        for wanted in wanted {
+            let failure = apply(&cluster.client, &wanted).await.err();
+            failed |= failure.is_some();
+            synced.push(Synced { wanted, failure });
+        }
+        let status = status(before, &synced, self.tools.clock.now());
+        self.report(&deployment, found.as_deref(), status).await?;
+        let delay = if failed {
+            RETRY_DELAY
+        } else {
+            REAPPLY_INTERVAL
+        };
+        Ok(Outcome::RequeueAfter(delay))
+    }
+
+    /// Writes the ClusterSync, which has the name of the deployment and is deleted with it.
+    async fn report(
+        &self,
+        deployment: &ClusterDeployment,
+        found: Option<&ClusterSync>,
+        status: Value,
+    ) -> Result<(), Error> {
+        let status = serde_json::from_value(status).ok();
+        match found {
+            Some(found) if found.status == status => {}
+            Some(found) => {
+                let mut changed = found.clone();
+                changed.status = status;
+                self.tools.writer.replace(&changed).await?;
+            }
+            None => {
+                let mut new = ClusterSync::new(&deployment.name_any(), ClusterSyncSpec {});
+                new.status = status;
+                new.metadata.namespace = deployment.namespace();
+                let owner = deployment.controller_owner_ref(&());
+                new.metadata.owner_references = owner.map(|it| vec![it]);
+                // One that exists is seen by the next look.
+                self.tools.writer.create(&new).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn api(
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+) -> Result<Api<DynamicObject>, String> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let found = pinned_kind(client, &kind).await;
+    let (resource, capabilities) = found.map_err(|error| error.to_string())?;
+    Ok(match (capabilities.scope, namespace) {
+        (Scope::Cluster, _) | (_, None) => Api::all_with(client.clone(), &resource),
+        (Scope::Namespaced, Some(namespace)) => {
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+    })
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    let found = value.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_default()
+}
+
+/// Applies the resources of a set, then its patches. An error names the first that failed.
+async fn apply(client: &Client, wanted: &Wanted) -> Result<(), String> {
+    if !wanted.content.secret_mappings.is_empty() {
+        return Err("secretMappings are not supported by this Hive".to_owned());
+    }
+    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    for object in &wanted.content.resources {
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        let namespace = object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str);
+        let applied = async {
+            let api = api(client, text(object, "/apiVersion"), kind, namespace).await?;
+            let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
+            applied.map(drop).map_err(|error| error.to_string())
+        };
+        applied
+            .await
+            .map_err(|error| format!("{kind} {name} was not applied: {error}"))?;
+    }
+    for patch in &wanted.content.patches {
+        let (kind, name) = (text(patch, "/kind"), text(patch, "/name"));
+        let patched = patched(client, patch).await;
+        patched.map_err(|error| format!("{kind} {name} was not patched: {error}"))?;
+    }
+    Ok(())
+}
+
+async fn patched(client: &Client, patch: &Value) -> Result<(), String> {
+    let namespace = patch["namespace"].as_str();
+    let kind = text(patch, "/kind");
+    let api = api(client, text(patch, "/apiVersion"), kind, namespace).await?;
+    let content: Value =
+        serde_json::from_str(text(patch, "/patch")).map_err(|error| error.to_string())?;
+    let content = match text(patch, "/patchType") {
+        "merge" => Patch::Merge(content),
+        "" | "strategic" => Patch::Strategic(content),
+        other => {
+            return Err(format!(
+                "the patch type {other:?} is not supported by this Hive"
+            ));
+        }
+    };
+    let (name, parameters) = (text(patch, "/name"), PatchParams::default());
+    let done = api.patch(name, &parameters, &content).await;
+    done.map(drop).map_err(|error| error.to_string())
+}
+
+/// Deletes what a set wants no more.
+async fn delete(client: &Client, reference: &Value) -> Result<(), String> {
+    let of = |pointer: &str| text(reference, pointer);
+    let namespace = reference["namespace"].as_str();
+    let api = api(client, of("/apiVersion"), of("/kind"), namespace).await?;
+    match api.delete(of("/name"), &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
