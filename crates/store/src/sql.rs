@@ -14,7 +14,7 @@ mod write;
 use std::time::Duration;
 
 use sqlx::{
-    AnyPool, Executor,
+    AnyPool, Connection, Executor,
     any::{AnyPoolOptions, install_default_drivers},
     postgres::PgListener,
 };
@@ -28,6 +28,8 @@ const POSTGRES_CONNECTIONS: u32 = 16;
 const SQLITE_READERS: u32 = 4;
 /// The time that a call waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that was idle for this long is tested before it is used: the server may have restarted.
+const TESTED_AFTER: Duration = Duration::from_secs(1);
 /// The channel of announcements.
 const CHANNEL: &str = "neap_work";
 
@@ -52,6 +54,16 @@ impl Sql {
             AnyPoolOptions::new()
                 .max_connections(size)
                 .acquire_timeout(ACQUIRE_TIMEOUT)
+                // A round trip before each statement would double the cost of a read.
+                .test_before_acquire(false)
+                .before_acquire(|connection, metadata| {
+                    Box::pin(async move {
+                        if metadata.idle_for >= TESTED_AFTER {
+                            connection.ping().await?;
+                        }
+                        Ok(true)
+                    })
+                })
                 .after_connect(move |connection, _| {
                     Box::pin(async move {
                         for statement in dialect.on_connect() {
