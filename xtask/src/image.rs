@@ -5,6 +5,8 @@
 //! mounts them. The same sources, toolchain and flags give the same digest: see [`archive`].
 
 pub(crate) mod archive;
+#[cfg(test)]
+mod names;
 pub(crate) mod sbom;
 
 use std::{fs, path::PathBuf};

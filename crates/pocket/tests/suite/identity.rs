@@ -62,6 +62,16 @@ impl World {
         (parts.status.as_u16(), value)
     }
 
+    /// The text of an answer that succeeded.
+    async fn text(&self, header: &str, path: &str) -> String {
+        let request = Request::get(path).header(AUTHORIZATION, header);
+        let request = request.body(Full::<Bytes>::default()).unwrap();
+        let response = self.service.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
     async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         self.ask("Bearer root", method, path, body).await
     }
@@ -109,6 +119,43 @@ impl World {
 
 fn container() -> Value {
     json!([{"name": "c", "image": "i"}])
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_metrics_of_the_server_require_a_role() {
+    let world = World::new().await;
+    world
+        .make("/api/v1/namespaces", json!({"metadata": {"name": "shop"}}))
+        .await;
+    for (header, code) in [
+        ("", 403),
+        ("Bearer wrong", 401),
+        ("Bearer alice-token", 403),
+    ] {
+        let (refused, _) = world.ask(header, "GET", "/metrics", Value::Null).await;
+        assert_eq!(refused, code, "{header:?}");
+    }
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "metadata": {"name": "monitoring"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "system:monitoring"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "alice"}],
+    });
+    let bindings = format!("/apis/{group}/v1/clusterrolebindings");
+    world.make(&bindings, binding).await;
+    let text = world.text("Bearer alice-token", "/metrics").await;
+    // The names are those of kube-apiserver.
+    let created = text.lines().find(|line| {
+        let parts = [
+            "apiserver_request_total{",
+            "verb=\"POST\"",
+            "resource=\"namespaces\"",
+            "code=\"201\"",
+        ];
+        parts.iter().all(|part| line.contains(part))
+    });
+    let created = created.unwrap_or_else(|| panic!("the request is not counted: {text}"));
+    assert!(created.ends_with(" 1"), "{created}");
 }
 
 #[tokio::test(start_paused = true)]
