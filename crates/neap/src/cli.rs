@@ -26,7 +26,7 @@ Examples:
   neap up                          start a small Kubernetes in memory, on 127.0.0.1:6443
   neap up --data ./neap-data       keep objects and credentials across restarts
   neap up --listen 127.0.0.1:0     listen on any free port
-  neap up --detach --data ./d      start in the background; stop with: neap down --data ./d
+  neap up --detach                 start in the background, with ./neap-data; stop with: neap down
   neap status                      show what runs and what has problems
   neap explain pod/web-0           explain the state of an object
   neap explain NT-UP-0001          explain an error code and its remedy
@@ -140,11 +140,14 @@ Examples:
     },
 }
 
+/// The data folder of a server in the background, unless another is named.
+const BACKGROUND_DATA: &str = "./neap-data";
+
 /// Flags of `neap down`.
 #[derive(Debug, Args)]
 pub(crate) struct DownOptions {
     /// Data folder of the server
-    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
+    #[arg(long, value_name = "DIR", env = "NEAP_DATA", default_value = BACKGROUND_DATA)]
     pub(crate) data: PathBuf,
 }
 
@@ -152,7 +155,7 @@ pub(crate) struct DownOptions {
 #[derive(Debug, Args)]
 pub(crate) struct LogsOptions {
     /// Data folder of the server
-    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
+    #[arg(long, value_name = "DIR", env = "NEAP_DATA", default_value = BACKGROUND_DATA)]
     pub(crate) data: PathBuf,
 
     /// Keep printing what the server writes until it ends
@@ -164,11 +167,17 @@ pub(crate) struct LogsOptions {
 #[derive(Debug, Args)]
 pub(crate) struct UpOptions {
     /// Start the server in the background and return when it is ready; stop it with `neap down`
-    #[arg(long, requires = "data")]
+    #[arg(long)]
     pub(crate) detach: bool,
 
-    /// Store objects, keys and token in this folder; by default nothing is stored
-    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
+    /// Store objects, keys and token in this folder; by default nothing is stored, or with --detach
+    /// ./neap-data is the folder
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "NEAP_DATA",
+        default_value_if("detach", "true", BACKGROUND_DATA)
+    )]
     pub(crate) data: Option<PathBuf>,
 
     /// Address to listen on: HOST:PORT, HOST or PORT. Port 0 picks a free port; the default host

@@ -44,6 +44,8 @@ pub(super) fn detach(data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| unusable(&log, &error))?;
     let mut child = Command::new(program)
         .args(arguments(std::env::args_os().skip(1)))
+        // For the case that the folder is the default, which the server without --detach does not have.
+        .env("NEAP_DATA", data)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(second)
@@ -256,13 +258,43 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{self, Cli};
 
     #[test]
     fn only_the_flag_itself_is_left_out_of_the_arguments() {
         let given = ["up", "--detach", "--data", "a"].map(OsString::from);
         let expected = ["up", "--data", "a"].map(OsString::from);
         assert_eq!(arguments(given.into_iter()), expected);
+    }
+
+    #[test]
+    fn only_a_server_in_the_background_has_a_folder_without_naming_one() {
+        let data = |arguments: &[&str]| {
+            let parsed = Cli::try_parse_from(arguments).unwrap();
+            match parsed.command {
+                cli::Command::Up(options) => options.data,
+                cli::Command::Down(options) => Some(options.data),
+                cli::Command::Logs(options) => Some(options.data),
+                _ => None,
+            }
+        };
+        for (arguments, expected) in [
+            (&["neap", "up"][..], None),
+            (&["neap", "up", "--detach"], Some("./neap-data")),
+            (&["neap", "up", "--detach", "--data", "a"], Some("a")),
+            (&["neap", "down"], Some("./neap-data")),
+            (&["neap", "logs", "-f"], Some("./neap-data")),
+            (&["neap", "logs", "--data", "a"], Some("a")),
+        ] {
+            assert_eq!(
+                data(arguments),
+                expected.map(PathBuf::from),
+                "{arguments:?}"
+            );
+        }
     }
 
     #[test]
