@@ -1,1 +1,3 @@
+//! Decisions about streams.
 
+mod properties;
