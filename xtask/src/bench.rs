@@ -11,6 +11,7 @@ mod kit;
 mod loaded;
 mod pocket;
 mod release;
+mod release_controllers;
 mod report;
 mod row;
 mod up;
@@ -39,6 +40,8 @@ pub(crate) enum Area {
     Idle,
     /// Payloads, imports and ProwJobs
     ReleaseTools,
+    /// Streams and verdicts
+    Release,
     /// A provider of clusters, and the clusters
     Fleet,
 }
@@ -87,6 +90,7 @@ impl Subjects {
                 programs = crate::tools::postgresql()?;
                 programs.push(("kubectl", crate::tools::kubectl()?.path));
             }
+            Area::Release => {}
             _ if no_peer => {}
             Area::Idle => proxies = crate::tools::proxies()?,
             _ => peer = Some(crate::tools::reference()?),
@@ -117,6 +121,7 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
         Area::Up => up::figures(),
         Area::Idle => idle::figures(),
         Area::ReleaseTools => release::figures(),
+        Area::Release => release_controllers::figures(),
         Area::Fleet => fleet::figures(),
     };
     if let Some(only) = &scope.only {

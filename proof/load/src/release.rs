@@ -1,11 +1,14 @@
-//! Figures of the release tools: assembly beside `skopeo copy`, imports, and a cache of many ProwJobs.
+//! Figures of releases: assembly beside `skopeo copy`, imports, a cache of many ProwJobs, and the controllers.
 //!
 //! Images are in a registry that is neither ours nor skopeo's, so that both work against the same one.
 
 mod assemble;
 mod background;
+mod controllers;
 mod imports;
 mod prow_jobs;
 mod registry;
 
-pub use self::{assemble::assemble, imports::imports, prow_jobs::prow_jobs};
+pub use self::{
+    assemble::assemble, controllers::controllers, imports::imports, prow_jobs::prow_jobs,
+};

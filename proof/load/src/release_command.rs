@@ -17,6 +17,9 @@ pub(crate) struct ReleaseCommand {
     /// skopeo, to compare with
     #[arg(long, value_name = "FILE")]
     skopeo: Option<PathBuf>,
+    /// Divides the number of objects beside the controllers, to try the measurement out
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    divide: usize,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -27,6 +30,8 @@ enum ReleaseFigure {
     Imports,
     /// A cache of 100,000 ProwJobs
     ProwJobs,
+    /// Both controllers beside 300 streams, 5,000 payloads and 100,000 ProwJobs
+    Controllers,
 }
 
 impl ReleaseCommand {
@@ -38,6 +43,7 @@ impl ReleaseCommand {
             }
             ReleaseFigure::Imports => release::imports(neap, registry()?).await,
             ReleaseFigure::ProwJobs => release::prow_jobs(neap).await,
+            ReleaseFigure::Controllers => release::controllers(neap, self.divide).await,
         }
     }
 }

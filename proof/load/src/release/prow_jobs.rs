@@ -120,7 +120,7 @@ fn job(number: usize) -> Value {
     object
 }
 
-fn definition() -> Value {
+pub(super) fn definition() -> Value {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

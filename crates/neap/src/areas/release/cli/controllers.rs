@@ -102,6 +102,10 @@ pub(super) struct ControllerOptions {
     /// Use the image of the tag `cli` of each release, with oc, for its Jobs
     #[arg(long)]
     oc: bool,
+
+    /// Also give releases their verdicts, in this process; `neap release payloads` must then not run
+    #[arg(long)]
+    with_payloads: bool,
 }
 
 #[derive(Debug, Args)]
@@ -150,11 +154,17 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
         let prow = SharedProwConfig::new(prow);
         let stream_options = options.stream_options();
         let mut all = streams(&context, stream_options, prow.clone())?;
+        let qualifiers = SharedQualifiers::default();
+        if options.with_payloads {
+            let namespace = options.release_namespace.first();
+            let namespace = namespace.map_or("", String::as_str);
+            all.push(verdicts(&context, namespace, qualifiers.clone())?);
+        }
         all.push(config_files::component(
             context.clock,
             files,
             prow,
-            SharedQualifiers::default(),
+            qualifiers,
         ));
         Ok(all)
     })
