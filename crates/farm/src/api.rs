@@ -23,8 +23,8 @@ pub use self::{
     definitions::definitions,
     frontend::{BuildbarnFrontend, BuildbarnFrontendSpec},
     names::{
-        ANNOTATION_REVISION, APP_LABEL, COMPONENT_LABEL, FARM_LABEL, INSTANCE_LABEL,
-        MANAGED_BY_LABEL, MANAGER, NAMESPACE, OPERATOR_NAMESPACE, ports,
+        ANNOTATION_QUEUE, ANNOTATION_REVISION, APP_LABEL, COMPONENT_LABEL, FARM_LABEL,
+        INSTANCE_LABEL, MANAGED_BY_LABEL, MANAGER, NAMESPACE, OPERATOR_NAMESPACE, ports,
     },
     pod_options::{IngressOptions, ListenOn, PodOptions},
     quantity::parse_quantity,

@@ -18,6 +18,7 @@ pub mod drain;
 pub mod dry_run;
 pub mod facts;
 pub mod objects;
+pub mod pool_queue;
 pub mod rollout;
 pub mod settings;
 pub mod storage_plan;

@@ -8,13 +8,16 @@ mod tests;
 
 use std::{collections::BTreeSet, fmt};
 
+use serde::{Deserialize, Serialize};
+
 use crate::api::{BuildbarnWorkerSpec, PlatformProperty};
 
 /// The image in which actions run, unless the spec names another.
 pub const DEFAULT_RUNNER_IMAGE: &str = "ghcr.io/catthehacker/ubuntu:act-22.04";
 
 /// A queue of the scheduler, with one size class.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct QueueName {
     /// The prefix of the instance names.
     pub instance_name_prefix: String,

@@ -19,6 +19,9 @@ pub const MANAGER: &str = "buildbarn-operator";
 /// On a workload and its pods: the hash of everything that a roll-out changes.
 pub const ANNOTATION_REVISION: &str = "buildbarn.io/revision";
 
+/// On the Deployment of a pool: the queue in which its workers are, and its scheduler.
+pub const ANNOTATION_QUEUE: &str = "buildbarn.io/queue";
+
 /// The ports of the programs.
 pub mod ports {
     /// Bazel, at the frontend.

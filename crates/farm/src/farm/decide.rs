@@ -16,6 +16,7 @@ use super::{
     drain::{self, DrainDecision, DrainFacts, DrainReason},
     facts::FarmFacts,
     objects::{self, ConfigSource, DesiredWorkload, ObjectContext},
+    pool_queue::PoolQueue,
     rollout::{self, LiveWorkload, Phase},
     settings,
     storage_plan::{self, StorageDecision, StorageFacts},
@@ -166,7 +167,7 @@ fn member<'a>(
     problem = problem.or_else(|| plan::claim_problem(facts, component));
     let workload = config
         .as_ref()
-        .map(|config| objects::workload(component, config, context));
+        .map(|config| workload(farm, component, config, context));
     let kind = objects::workload_kind(component.kind);
     let object = facts
         .live_of(component)
@@ -211,6 +212,21 @@ fn member<'a>(
     }
 }
 
+/// The workload of a component; that of a pool records its queue.
+fn workload(
+    farm: &[Component],
+    component: &Component,
+    config: &ConfigSource,
+    context: &ObjectContext,
+) -> DesiredWorkload {
+    let mut workload = objects::workload(component, config, context);
+    let worker = component.worker();
+    if let Some(pool) = worker.and_then(|worker| PoolQueue::wanted(farm, worker)) {
+        pool.record(&mut workload.object.object);
+    }
+    workload
+}
+
 fn is_fresh(component: &Component, live: Option<&LiveWorkload>) -> bool {
     let new = matches!(component.status.state, None | Some(State::Creating));
     new && live.is_none_or(|live| live.ready == 0)
@@ -226,8 +242,11 @@ fn decide_storage(facts: &FarmFacts, members: &[Member<'_>]) -> Option<(usize, S
     let wanted = settings::wanted_shards(spec);
     let replaced = |member: &Member<'_>| {
         let (live, workload) = (member.live.as_ref(), member.workload.as_ref());
-        live.zip(workload)
-            .is_some_and(|(live, desired)| live.is_replaced(&desired.revision))
+        // A browser only shows what others store. One that does not run must not hold up the shards.
+        let idle = member.component.kind == ComponentKind::Browser;
+        live.zip(workload).is_some_and(|(live, desired)| {
+            live.is_replaced(&desired.revision) || idle && live.ready == 0
+        })
     };
     let invalid = member.problem.as_ref();
     if invalid.is_some() && member.component.status.storage.is_none() {
@@ -317,8 +336,9 @@ fn decide_drains(
         let Some(worker) = component.worker() else {
             continue;
         };
-        let scheduler = settings::scheduler_of(&facts.components, worker);
-        let scheduler = scheduler.map(|it| it.name().to_owned());
+        let recorded = member.live.as_ref().and_then(|live| live.queue.clone());
+        let pool = PoolQueue::of_workers(recorded, &facts.components, worker);
+        let scheduler = pool.as_ref().map(|it| &it.scheduler);
         let rolling = member.phase == Phase::Outdated
             && !member.fresh
             && member.problem.is_none()
@@ -327,7 +347,7 @@ fn decide_drains(
             Some(DrainReason::Deletion)
         } else if rolling {
             Some(DrainReason::RollOut)
-        } else if restart.is_some() && restart == scheduler.as_deref() {
+        } else if restart.is_some() && restart == scheduler.map(String::as_str) {
             Some(DrainReason::SchedulerRestart)
         } else if worker.cordoned {
             Some(DrainReason::Cordon)
@@ -359,19 +379,18 @@ fn decide_drains(
         };
         let needed = drain::needs_queue(&drain_facts);
         let mut drained = drain::decide(&drain_facts);
-        let name = QueueName::of(worker);
-        match scheduler {
+        match pool {
             // Without a scheduler no worker has an action.
             None => release_all(&mut drained, wanted),
-            Some(scheduler) => {
+            Some(PoolQueue { scheduler, queue }) => {
                 if needed && answer.is_none() {
                     decision.inquiries.push(Inquiry {
                         pool: component.uid().to_owned(),
                         scheduler: scheduler.clone(),
-                        queue: name.clone(),
+                        queue: queue.clone(),
                     });
                 }
-                queue_changes(&drained, &scheduler, &name, &mut decision.drains);
+                queue_changes(&drained, &scheduler, &queue, &mut decision.drains);
             }
         }
         if poll_again(&drained, all) {

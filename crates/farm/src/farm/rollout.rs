@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use super::objects::PROGRESS_DEADLINE_SECONDS;
+use super::{objects::PROGRESS_DEADLINE_SECONDS, pool_queue::PoolQueue};
 use crate::api::{ANNOTATION_REVISION, RolloutStatus};
 
 /// The state of a workload in relation to what it should be.
@@ -44,6 +44,8 @@ pub struct LiveWorkload {
     pub observed: bool,
     /// Whether its controller reports that it does not progress.
     pub stuck: bool,
+    /// The queue in which its workers are, if it is a pool.
+    pub queue: Option<PoolQueue>,
 }
 
 impl LiveWorkload {
@@ -68,6 +70,7 @@ impl LiveWorkload {
             updated: number("/status/updatedReplicas"),
             observed: observed >= object.metadata.generation.unwrap_or(0),
             stuck,
+            queue: PoolQueue::recorded(object),
         }
     }
 

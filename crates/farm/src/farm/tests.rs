@@ -17,8 +17,9 @@ use serde_json::json;
 use self::cluster::TestCluster;
 use crate::api::{
     BuildbarnBrowser, BuildbarnFrontend, BuildbarnScheduler, BuildbarnStorage, BuildbarnWorker,
-    ReshardingStage, State,
+    BuildbarnWorkerSpec, ReshardingStage, State,
 };
+use crate::platform::QueueName;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -179,6 +180,38 @@ async fn a_pool_shrinks_only_by_workers_that_are_idle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pool_that_changes_its_platform_is_drained_in_the_queue_of_its_workers() {
+    let cluster = TestCluster::ready().await;
+    cluster.worker_pod("w-0").await;
+    cluster.queue.register("w-0", true);
+    cluster.pass(SECOND).await;
+    let before = cluster.revision("ubuntu22-04").await;
+    cluster.queue.take_asked();
+    let platform = json!([{"name": "OSFamily", "value": "plan9"}]);
+    let change = json!({"spec": {"platform": platform, "sizeClass": 3}});
+    cluster
+        .merge::<BuildbarnWorker>("ubuntu22-04", change)
+        .await;
+    cluster.pass(MINUTE * 5).await;
+    assert_eq!(cluster.revision("ubuntu22-04").await, before, "it is busy");
+    let former = QueueName::of(&BuildbarnWorkerSpec::default());
+    assert_eq!(cluster.queue.take_asked(), [former]);
+    cluster.queue.register("w-0", false);
+    cluster.pass(SECOND * 5).await;
+    assert_ne!(cluster.revision("ubuntu22-04").await, before);
+    cluster.queue.take_asked();
+    // From now on its workers are in the new queue.
+    let cordon = json!({"spec": {"cordoned": true}});
+    cluster
+        .merge::<BuildbarnWorker>("ubuntu22-04", cordon)
+        .await;
+    cluster.pass(SECOND * 5).await;
+    let asked = cluster.queue.take_asked();
+    assert!(asked.iter().all(|queue| queue.size_class == 3), "{asked:?}");
+    assert!(!asked.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_pool_is_drained_before_it_goes() {
     let cluster = TestCluster::ready().await;
     for name in ["w-0", "w-1", "w-2"] {
@@ -264,6 +297,23 @@ async fn storage_grows_in_stages() {
     let config = cluster.frontend_config().await;
     assert!(config.contains("storage-2") && !config.contains("readFallback"));
     assert_eq!(cluster.states().await, [State::Ready; 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_that_does_not_start_does_not_hold_up_the_shards() {
+    let cluster = TestCluster::open().await;
+    cluster.break_pods("browser");
+    cluster.farm().await;
+    cluster.settle().await;
+    let change = json!({"spec": {"replicas": 3, "resharding": {"windowSeconds": 600}}});
+    cluster.merge::<BuildbarnStorage>("storage", change).await;
+    cluster.settle().await;
+    assert_eq!(cluster.stage().await, Some(ReshardingStage::Copying));
+    cluster.pass(MINUTE * 11).await;
+    cluster.settle().await;
+    assert_eq!(cluster.stage().await, None);
+    let config = cluster.frontend_config().await;
+    assert!(config.contains("storage-2") && !config.contains("readFallback"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,11 +69,20 @@ pub(super) struct FakeQueue {
     workers: Mutex<BTreeMap<String, bool>>,
     drains: Mutex<BTreeSet<BTreeMap<String, String>>>,
     silent: Mutex<bool>,
+    /// The queues that it was asked about.
+    asked: Mutex<BTreeSet<QueueName>>,
 }
 
 impl FakeQueue {
     pub(super) fn register(&self, pod: &str, executing: bool) {
         self.workers.lock().insert(pod.to_owned(), executing);
+    }
+
+    /// The queues that it was asked about since the last call.
+    pub(super) fn take_asked(&self) -> Vec<QueueName> {
+        std::mem::take(&mut *self.asked.lock())
+            .into_iter()
+            .collect()
     }
 
     pub(super) fn forget_drains(&self) {
@@ -117,8 +126,9 @@ impl BuildQueue for FakeQueue {
     fn queue<'a>(
         &'a self,
         _: &'a str,
-        _: &'a QueueName,
+        queue: &'a QueueName,
     ) -> BoxFuture<'a, Result<QueueFacts, Error>> {
+        self.asked.lock().insert(queue.clone());
         Box::pin(async { self.answer() })
     }
 
@@ -164,6 +174,8 @@ pub(super) struct TestCluster {
     tasks: JoinSet<()>,
     calls: RecordedCalls,
     rolled: Mutex<Vec<String>>,
+    /// Workloads whose pods never become ready.
+    broken: Mutex<BTreeSet<String>>,
     _pocket: Pocket,
 }
 
@@ -208,6 +220,7 @@ impl TestCluster {
             tasks: JoinSet::new(),
             calls,
             rolled: Mutex::default(),
+            broken: Mutex::default(),
             _pocket: pocket,
         };
         let all = Api::all(cluster.client.clone());
@@ -352,9 +365,16 @@ impl TestCluster {
         K: Object + Resource<Scope = NamespaceResourceScope>,
     {
         let generation = workload.meta().generation;
+        let broken = self.broken.lock().contains(&workload.name_any());
         let value = serde_json::to_value(workload).unwrap();
+        // The former pods of a broken workload stay beside the new ones.
+        let (existing, ready) = if broken {
+            (replicas * 2, 0)
+        } else {
+            (replicas, replicas)
+        };
         let status = json!({
-            "observedGeneration": generation, "replicas": replicas, "readyReplicas": replicas,
+            "observedGeneration": generation, "replicas": existing, "readyReplicas": ready,
             "updatedReplicas": replicas,
         });
         if value["status"]["observedGeneration"] == json!(generation) {
@@ -367,6 +387,11 @@ impl TestCluster {
             .patch_status(&name, &PatchParams::default(), &patch)
             .await
             .unwrap();
+    }
+
+    /// The pods of this workload do not become ready from now on.
+    pub(super) fn break_pods(&self, workload: &str) {
+        self.broken.lock().insert(workload.to_owned());
     }
 
     /// Lets the controllers of the cluster follow until nothing changes any more.
