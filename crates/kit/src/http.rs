@@ -7,11 +7,13 @@
 //! Invariants:
 //! - every body is read with a limit, and every request ends within a time;
 //! - a server that stops answers what it has accepted, for as long as its grace lasts;
+//! - a request names its host once;
 //! - no header that says who the caller is is trusted unless the area says by whom it may be set.
 
 mod access;
 mod body;
 mod etag;
+mod host;
 mod listener;
 mod problem;
 #[cfg(test)]
@@ -23,6 +25,7 @@ pub use self::{
     access::{AccessLog, RequestId, access_log},
     body::{BodyError, read_json, reject_duplicate_keys},
     etag::{IfMatch, if_match},
+    host::check_host,
     listener::{HttpLimits, Peer, server},
     problem::Problem,
     tls::{ClientCertificates, TlsError, TlsFiles, TlsIdentity, reload},

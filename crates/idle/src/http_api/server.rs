@@ -50,6 +50,7 @@ async fn serve_connection(stream: TcpStream, handler: Arc<dyn Handler>, clock: C
     });
     let mut server = http1::Builder::new();
     server
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT);
     // A client that closes its connection early concerns only itself.

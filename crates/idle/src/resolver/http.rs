@@ -9,7 +9,6 @@ mod counted_stream;
 mod forward;
 mod handle;
 mod headers;
-mod host;
 mod host_routing;
 mod http1_validator;
 mod pod_connection;

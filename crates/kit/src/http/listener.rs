@@ -2,8 +2,8 @@
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body};
-use http::Request;
+use axum::{Router, body::Body, response::IntoResponse};
+use http::{Request, StatusCode};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutLayer;
 
-use super::TlsIdentity;
+use super::{TlsIdentity, check_host};
 use crate::{clock::Clock, manager::Component};
 
 /// The delay after a connection could not be accepted.
@@ -75,7 +75,7 @@ pub fn server(
     limits: HttpLimits,
     clock: Clock,
 ) -> Component {
-    let timed_out = http::StatusCode::SERVICE_UNAVAILABLE;
+    let timed_out = StatusCode::SERVICE_UNAVAILABLE;
     let timeout = TimeoutLayer::with_status_code(timed_out, limits.request_timeout);
     let router = router.layer(timeout);
     Component::new(name, move |stop| async move {
@@ -168,13 +168,22 @@ impl Connection {
     {
         let router = self.router;
         let service = service_fn(move |mut request: Request<Incoming>| {
+            let refused = check_host(request.version(), request.uri(), request.headers()).err();
             request.extensions_mut().insert(peer.clone());
             let answer = router.clone().oneshot(request.map(Body::new));
-            async move { answer.await.map_err(|never: Infallible| never) }
+            async move {
+                match refused {
+                    Some(why) => Ok((StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()),
+                    None => answer.await.map_err(|never: Infallible| never),
+                }
+            }
         });
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .http1()
+            // A client may shut its side after the request; the request's timeout limits how long one
+            // that has left is not noticed.
+            .half_close(true)
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.head_timeout)
             .max_buf_size(self.limits.head.max(8192));

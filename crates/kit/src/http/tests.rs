@@ -70,6 +70,53 @@ async fn a_request_is_counted_by_route_and_answered_with_its_id() {
 }
 
 #[tokio::test]
+async fn a_client_that_shuts_its_side_gets_its_answer_and_a_host_is_named_once() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let slow = || async {
+        // The end of the client's side arrives meanwhile.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        "answered"
+    };
+    let router = Router::new().route("/", get(slow));
+    let limits = HttpLimits::default();
+    let component = server("test", socket, None, router, limits, Clock::system());
+    let stop = CancellationToken::new();
+    let clients = async {
+        for (request, status, end) in [
+            ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 200, "answered"),
+            ("GET / HTTP/1.0\r\n\r\n", 200, "answered"),
+            (
+                "GET / HTTP/1.1\r\n\r\n",
+                400,
+                "the request has no Host header\n",
+            ),
+            (
+                "GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+                400,
+                "the request has more than one Host header\n",
+            ),
+            (
+                "GET http://y/ HTTP/1.1\r\nHost: x\r\n\r\n",
+                400,
+                "the Host header and the target of the request differ\n",
+            ),
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let found = answer.split(' ').nth(1).map(str::parse::<u16>);
+            assert_eq!(found, Some(Ok(status)), "{request:?}: {answer}");
+            assert!(answer.ends_with(end), "{request:?}: {answer}");
+        }
+        stop.cancel();
+    };
+    tokio::join!(clients, component.run(stop.clone()));
+}
+
+#[tokio::test]
 async fn a_server_that_stops_answers_what_it_has_accepted() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();

@@ -63,6 +63,7 @@ where
     });
     let mut server = http1::Builder::new();
     server
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(CLIENT_TIMEOUT);
     // A client that disconnects concerns only itself.

@@ -7,10 +7,11 @@ use http::{HeaderMap, Method, Request, Response, header, request};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use neap_kit::http::check_host;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    forward, headers, host,
+    forward, headers,
     request_body::{self, BufferedBody, RequestBody},
     response_body::{InFlightGuard, ResponseBody},
     responses,
@@ -73,8 +74,7 @@ pub(super) async fn handle(
     let resolver = &downstream.resolver;
     let labels = RequestLabels::of(&head, resolver.unbounded_metrics);
     let grpc = is_grpc(&head.headers);
-    // Two readers of one request must not disagree about the service that it is for.
-    if let Err(why) = host::check(head.version, &head.uri, &head.headers) {
+    if let Err(why) = check_host(head.version, &head.uri, &head.headers) {
         resolver.meter.emit(&RequestRejected {
             service: None,
             protocol: Protocol::Http,

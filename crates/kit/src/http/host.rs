@@ -9,8 +9,9 @@ use http::{
 /// Why a request is refused.
 type Reason = &'static str;
 
-/// Refuses a request whose host is missing, ambiguous or invalid.
-pub(super) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Reason> {
+/// Refuses a request whose host is missing, ambiguous or invalid: two readers of one request must not
+/// disagree about whom it is for.
+pub fn check_host(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Reason> {
     let mut hosts = headers.get_all(HOST).iter();
     let refuse = |why: Reason| Err(why);
     let Some(host) = hosts.next() else {
@@ -80,7 +81,7 @@ mod tests {
             for host in hosts {
                 headers.append(HOST, HeaderValue::from_static(host));
             }
-            let checked = check(version, &target.parse().unwrap(), &headers);
+            let checked = check_host(version, &target.parse().unwrap(), &headers);
             assert_eq!(checked.is_ok(), fine, "{version:?} {target} {hosts:?}");
         }
     }
