@@ -1,5 +1,7 @@
 //! What happens to every request: correlation, authentication, body.
 
+use std::time::Duration;
+
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -49,6 +51,26 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
         set_header(&mut response, "x-ms-correlation-request-id", &id);
     }
     response
+}
+
+/// The time in which a request is answered.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Answers when the database or a cluster does not. What the request had begun is abandoned: a transaction
+/// that was not committed leaves nothing.
+pub(super) async fn deadline(
+    State(frontend): State<Frontend>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let answered = frontend.clock.within(DEADLINE, next.run(request)).await;
+    answered.unwrap_or_else(|| {
+        let message = format!(
+            "The request was not answered within {} seconds. Read the resource to see whether it took effect, and send it again if it did not.",
+            DEADLINE.as_secs()
+        );
+        Failure(CloudError::new(503, "RequestTimeout", "", message)).into_response()
+    })
 }
 
 pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

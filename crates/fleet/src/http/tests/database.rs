@@ -14,6 +14,8 @@ use crate::{enrichment::Enrichment, fixtures};
 enum Failing {
     Never,
     Always,
+    /// Calls do not return.
+    Hanging,
     /// The database has done what it reports as failed.
     AfterWrites,
 }
@@ -34,7 +36,14 @@ impl Switch {
 impl CallObserver for Switch {
     fn before(&self, _: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
         let result = self.result(|failing| failing == Failing::Always);
-        async { result }.boxed()
+        let hangs = *self.0.lock() == Failing::Hanging;
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            result
+        }
+        .boxed()
     }
 
     fn after(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
@@ -91,6 +100,26 @@ async fn a_database_that_is_gone_is_told_and_leaves_nothing() {
         provider.store.queue_length(CLUSTERS, "work").await.unwrap(),
         0
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_a_database_that_hangs_is_answered_and_leaves_nothing() {
+    let (provider, switch) = failing_provider().await;
+    let put = path("blue", API);
+    *switch.0.lock() = Failing::Hanging;
+    for (method, body) in [
+        ("PUT", Some(cluster("blue"))),
+        ("GET", None),
+        ("DELETE", None),
+    ] {
+        let (status, headers, answer) = provider.send(method, &put, body).await;
+        assert_eq!((status, code(&answer)), (503, "RequestTimeout"), "{method}");
+        assert!(headers.contains_key("retry-after"), "{method}");
+    }
+    *switch.0.lock() = Failing::Never;
+    assert_eq!(provider.send("GET", &put, None).await.0, 404);
+    let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
+    assert_eq!(operations["value"], json!([]));
 }
 
 #[tokio::test]

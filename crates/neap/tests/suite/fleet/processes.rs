@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    net::IpAddr,
+    io::{Read, Write},
+    net::{IpAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -22,6 +23,8 @@ use crate::idle::address;
 
 const API: &str = "api-version=2025-07-25";
 const ADMIN: &str = "admin.example.com";
+/// The client secret in the example.
+const SECRET: &str = "replace-me";
 
 /// An authority of certificates.
 struct Authority {
@@ -127,9 +130,20 @@ impl Region {
         ])
     }
 
+    /// A backend, whose metrics are at the port 9090 of the region.
     fn backend(&self, hive: &Path) -> Process {
-        let hive = hive.to_str().unwrap();
-        self.process(&["--backend", "--hive-kubeconfig", hive])
+        let (hive, metrics) = (hive.to_str().unwrap(), self.metrics());
+        self.process(&[
+            "--backend",
+            "--hive-kubeconfig",
+            hive,
+            "--metrics-listen",
+            &metrics,
+        ])
+    }
+
+    fn metrics(&self) -> String {
+        self.listen.replace(":8443", ":9090")
     }
 }
 
@@ -269,6 +283,15 @@ async fn a_frontend_and_two_backends_share_a_database() {
     let status = status.await;
     assert_eq!(status["status"], "Succeeded", "{status} {}", region.log());
 
+    let metrics = get_plain(&region.metrics(), "/metrics");
+    assert!(
+        metrics.contains("hiveClusterInstallationComplete"),
+        "{metrics}"
+    );
+    for text in [&metrics, &region.log()] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+
     let deleted = caller.send(Method::DELETE, &cluster, None).await;
     assert_eq!(deleted.status, 202, "{}", deleted.body);
     until("the cluster is gone", async || {
@@ -282,6 +305,16 @@ async fn a_frontend_and_two_backends_share_a_database() {
     for process in [second, frontend] {
         assert_eq!(process.stop(), Some(0), "{}", region.log());
     }
+}
+
+/// The answer to a GET without TLS.
+fn get_plain(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 impl Region {

@@ -2,8 +2,10 @@
 
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
+use axum::{Router, routing::get};
 use clap::Args;
 use futures::{StreamExt, stream::FuturesUnordered};
+use http::header;
 use kube::Client;
 use neap_fleet::http::{Authorizer, CertificateAuth, SharedCertificates};
 use neap_kit::{
@@ -87,6 +89,10 @@ pub(super) struct RpOptions {
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
     readiness_delay: Duration,
 
+    /// Address of /metrics and /healthz, without TLS [default: none]
+    #[arg(long, value_name = "ADDR")]
+    metrics_listen: Option<SocketAddr>,
+
     /// Kubeconfig of the cluster on which Hive runs
     #[arg(long, value_name = "FILE", env = "HIVE_KUBE_CONFIG_PATH")]
     hive_kubeconfig: Option<PathBuf>,
@@ -134,7 +140,13 @@ async fn serve(options: RpOptions) -> Result<(), Failure> {
         readiness_delay: options.readiness_delay,
         condition_poll: None,
     };
-    let provider = Provider::open(provider, Telemetry::default(), clock).await?;
+    let telemetry = Telemetry::default();
+    if let Some(address) = options.metrics_listen {
+        let (socket, limits) = (bind(address).await?, HttpLimits::default());
+        let routes = metrics(telemetry.clone());
+        components.push(server("fleet-metrics", socket, None, routes, limits, clock));
+    }
+    let provider = Provider::open(provider, telemetry, clock).await?;
     components.push(provider.catalogue());
     if both || options.backend {
         components.extend(provider.backend(hive.clone()));
@@ -184,6 +196,15 @@ async fn run_until_stopped(
         }
     }
     Ok(())
+}
+
+/// The metrics of this process, and whether it runs.
+fn metrics(telemetry: Telemetry) -> Router {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let text = move || async move { ([(header::CONTENT_TYPE, kind)], telemetry.text()) };
+    Router::new()
+        .route("/metrics", get(text))
+        .route("/healthz", get(|| async { "ok" }))
 }
 
 /// How often the certificates of callers are read again.
