@@ -48,6 +48,8 @@ pub mod mirror;
 
 pub mod verify;
 
+pub mod tools;
+
 pub mod signature;
 
 pub mod sample;

@@ -42,7 +42,7 @@ pub(super) const fn program(
 const POSTGRESQL: &str = "usr/lib/postgresql/*/bin";
 
 /// What the tests drive and are driven by.
-pub(crate) const FOR_TESTS: [Program; 8] = [
+pub(crate) const FOR_TESTS: [Program; 9] = [
     program("curl", "NEAP_CURL", "curl", "usr/bin"),
     program("psql", "NEAP_PSQL", "postgresql-client", POSTGRESQL),
     program("initdb", "NEAP_INITDB", "postgresql", POSTGRESQL),
@@ -50,6 +50,7 @@ pub(crate) const FOR_TESTS: [Program; 8] = [
     program("prometheus", "NEAP_PROMETHEUS", "prometheus", "usr/bin"),
     program("h2load", "NEAP_H2LOAD", "nghttp2-client", "usr/bin"),
     SKOPEO,
+    program("umoci", "NEAP_UMOCI", "umoci", "usr/bin"),
     REGISTRY,
 ];
 

@@ -98,7 +98,6 @@ impl<'a> Host<'a> {
     }
 
     /// The URL of the API server, for programs that are not in this process.
-    #[expect(dead_code, reason = "for areas that start processes; idle has none")]
     pub(crate) fn api_url(&self) -> &'a str {
         self.environment.api_url
     }

@@ -22,6 +22,7 @@ mod kubectl;
 mod launch;
 mod node;
 mod process_faults;
+mod release;
 mod robustness;
 mod skip;
 mod up;

@@ -1,7 +1,7 @@
 //! Assembles payloads from images in registries, and pushes them.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::BTreeMap;
 

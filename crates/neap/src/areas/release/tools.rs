@@ -7,7 +7,9 @@ mod imports;
 mod info;
 mod mirror;
 mod mirrors_and_imports;
+mod options;
 mod output;
+mod programs;
 mod progress;
 mod registry;
 mod signature;
@@ -17,9 +19,16 @@ use std::{io::Write, path::PathBuf};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
-use self::{imports::ImportsOptions, registry::RegistryOptions};
+use self::{
+    imports::ImportsOptions,
+    options::{
+        CleanupOptions, DiffOptions, ExtractOptions, InfoFormat, InfoOptions, MirrorOptions,
+        Policy, ReimportOptions, VerifyOptions,
+    },
+    registry::RegistryOptions,
+};
 use crate::{
-    cli::{ClusterOptions, duration, timestamp},
+    cli::{ClusterOptions, timestamp},
     exit::Failure,
     inspect::block_on,
 };
@@ -219,279 +228,6 @@ pub(super) struct AssembleOptions {
     /// Push nothing
     #[arg(long)]
     dry_run: bool,
-
-    #[command(flatten)]
-    registry: RegistryOptions,
-
-    #[command(flatten)]
-    cluster: ClusterOptions,
-}
-
-/// Formats of `neap release info`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum InfoFormat {
-    /// Human-readable text
-    Text,
-    /// JSON
-    Json,
-    /// Names of components
-    Name,
-    /// Digests of images
-    Digest,
-    /// Pull specs of images
-    Pullspec,
-}
-
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("show").args(["commits", "commit_urls", "pullspecs", "contents", "size", "image_for"])))]
-pub(super) struct InfoOptions {
-    /// Payload; with a second one, what is different
-    #[arg(required = true, num_args = 1..=2, value_name = "PULLSPEC")]
-    images: Vec<String>,
-
-    /// Show the source and commit of each image
-    #[arg(long)]
-    commits: bool,
-
-    /// Show the address of each commit
-    #[arg(long)]
-    commit_urls: bool,
-
-    /// Show the pull spec of each image
-    #[arg(long)]
-    pullspecs: bool,
-
-    /// Print all manifests
-    #[arg(long)]
-    contents: bool,
-
-    /// Show the size of each image
-    #[arg(long)]
-    size: bool,
-
-    /// Print the pull spec of one component
-    #[arg(long, value_name = "NAME")]
-    image_for: Option<String>,
-
-    /// Read the images of the payload, too
-    #[arg(long)]
-    include_images: bool,
-
-    /// Which image of a list, as OS/ARCH
-    #[arg(long, value_name = "PATTERN")]
-    filter_by_os: Option<String>,
-
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = InfoFormat::Text)]
-    output: InfoFormat,
-
-    #[command(flatten)]
-    registry: RegistryOptions,
-}
-
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("selection").args(["file", "credentials_requests"])))]
-pub(super) struct ExtractOptions {
-    /// Payload
-    #[arg(value_name = "PULLSPEC")]
-    image: String,
-
-    /// Folder into which the files are written
-    #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "file")]
-    to: PathBuf,
-
-    /// Print one file
-    #[arg(long, value_name = "NAME")]
-    file: Option<String>,
-
-    /// Only requests for credentials
-    #[arg(long)]
-    credentials_requests: bool,
-
-    /// Only requests for this cloud
-    #[arg(long, value_name = "NAME", requires = "credentials_requests")]
-    cloud: Option<String>,
-
-    /// Which image of a list, as OS/ARCH
-    #[arg(long, value_name = "PATTERN")]
-    filter_by_os: Option<String>,
-
-    #[command(flatten)]
-    registry: RegistryOptions,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct DiffOptions {
-    /// First payload
-    #[arg(value_name = "FROM")]
-    from: String,
-
-    /// Second payload
-    #[arg(value_name = "TO")]
-    to: String,
-
-    /// Show where the changes of sources are
-    #[arg(long)]
-    commits: bool,
-
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    registry: RegistryOptions,
-}
-
-/// Which policy `neap release mirror` prints
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Policy {
-    /// An ImageContentSourcePolicy
-    Icsp,
-    /// An ImageDigestMirrorSet
-    Idms,
-    /// None
-    None,
-}
-
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("target").args(["to", "to_dir", "to_image_stream"]).required(true).multiple(true)))]
-pub(super) struct MirrorOptions {
-    /// Payload; with --from-dir its REPOSITORY:TAG there, by default the only payload
-    #[arg(value_name = "PULLSPEC", required_unless_present = "from_dir")]
-    image: Option<String>,
-
-    /// Repository, or a template with ${version} and ${component}
-    #[arg(long, value_name = "REPOSITORY", conflicts_with = "to_image_stream")]
-    to: Option<String>,
-
-    /// Folder into which the images are copied; --to names the repository there [default: openshift/release]
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["to_image_stream", "from_dir"])]
-    to_dir: Option<PathBuf>,
-
-    /// Folder from which the images are copied, written by --to-dir
-    #[arg(long, value_name = "DIR", conflicts_with = "to_image_stream")]
-    from_dir: Option<PathBuf>,
-
-    /// ImageStream whose tags become the images, and the tag release the payload
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["to_release_image", "skip_release_image"])]
-    to_image_stream: Option<String>,
-
-    /// Namespace of the ImageStream; by default that of the context
-    #[arg(short, long, value_name = "NAMESPACE")]
-    namespace: Option<String>,
-
-    /// Where the payload itself goes
-    #[arg(long, value_name = "PULLSPEC")]
-    to_release_image: Option<String>,
-
-    /// Do not copy the payload itself
-    #[arg(long)]
-    skip_release_image: bool,
-
-    /// Name lists of manifests as such
-    #[arg(long)]
-    keep_manifest_list: bool,
-
-    /// Only print what would be copied where
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Policy to print for clusters that use the mirror
-    #[arg(long, value_enum, default_value_t = Policy::Idms, value_name = "KIND")]
-    print_mirror_instructions: Policy,
-
-    #[command(flatten)]
-    registry: RegistryOptions,
-
-    #[command(flatten)]
-    cluster: ClusterOptions,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct VerifyOptions {
-    /// Payload
-    #[arg(value_name = "PULLSPEC")]
-    image: String,
-
-    /// Which images of lists, as OS/ARCH
-    #[arg(long, value_name = "PATTERN")]
-    filter_by_os: Option<String>,
-
-    /// File with the ConfigMap of the keys and stores that are trusted; by default the one in the payload
-    #[arg(long, value_name = "FILE")]
-    verification_config: Option<PathBuf>,
-
-    /// Fail if the payload is not signed. Implied by --verification-config
-    #[arg(long)]
-    require_signature: bool,
-
-    #[command(flatten)]
-    registry: RegistryOptions,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ReimportOptions {
-    /// Namespaces of the streams
-    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', required = true)]
-    namespaces: Vec<String>,
-
-    /// Only print what would be asked for
-    #[arg(long)]
-    dry_run: bool,
-
-    /// One pass, and not one every interval
-    #[arg(long)]
-    once: bool,
-
-    /// The time between two passes
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
-    interval: std::time::Duration,
-
-    /// Requests in one pass
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    limit: usize,
-
-    #[command(flatten)]
-    cluster: ClusterOptions,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CleanupOptions {
-    /// Namespaces of the streams
-    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', required = true)]
-    namespaces: Vec<String>,
-
-    /// Namespace of the Secret with the credentials of the mirrors
-    #[arg(long, value_name = "NAMESPACE", default_value = "ci-release")]
-    credentials_namespace: String,
-
-    /// Secret with the credentials of the mirrors
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "release-controller-quay-mirror-secret"
-    )]
-    credentials_secret: String,
-
-    /// Keep images that are younger
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "720h")]
-    minimum_age: std::time::Duration,
-
-    /// The time between two passes
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "24h")]
-    interval: std::time::Duration,
-
-    /// Deletions in one pass
-    #[arg(long, value_name = "NUMBER", default_value_t = 200)]
-    limit: usize,
-
-    /// Only print what would be deleted
-    #[arg(long)]
-    dry_run: bool,
-
-    /// One pass, and not one every interval
-    #[arg(long)]
-    once: bool,
 
     #[command(flatten)]
     registry: RegistryOptions,

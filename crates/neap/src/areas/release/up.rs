@@ -46,6 +46,10 @@ pub(crate) struct ReleaseUpOptions {
     /// File or folder with Prow jobs for the release controllers, in place of the ConfigMap prow-jobs
     #[arg(long, value_name = "PATH", conflicts_with = "bare")]
     prow_jobs: Vec<PathBuf>,
+
+    /// Do not run the small Prow: another one runs the ProwJobs
+    #[arg(long, conflicts_with = "bare")]
+    without_prow: bool,
 }
 
 /// Adds the controllers. They start with the first object of one of their kinds.
@@ -63,6 +67,7 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
     let reads_map = options.prow_jobs.is_empty();
     let prow = SharedProwConfig::new(prow);
     let context = host.context().clone();
+    let log_server = (!options.without_prow).then(|| host.api_url().to_owned());
     let registry = super::registry::add(host)?;
     let used = registry.first_use();
     let first_use = host.when_used(move || {
@@ -72,7 +77,9 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
         let mut all = streams(&context, stream_options, prow.clone())?;
         all.push(verdicts(&context, NAMESPACE, SharedQualifiers::default())?);
         all.push(registry.component(&context)?);
-        all.extend(small_prow(&context)?);
+        if let Some(log_server) = log_server {
+            all.extend(small_prow(&context, log_server)?);
+        }
         if reads_map {
             all.push(jobs_component(&context, prow));
         }
@@ -83,8 +90,8 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
     Ok(())
 }
 
-/// A small Prow, and the component that installs its definition.
-fn small_prow(context: &Context) -> Result<Vec<Component>, Failure> {
+/// A small Prow, whose logs are read from the API server, and the component that installs its definition.
+fn small_prow(context: &Context, log_server: String) -> Result<Vec<Component>, Failure> {
     let definitions = prow::definitions().map_err(|error| not_set_up(&error.to_string()))?;
     let (client, clock) = (context.client.clone(), context.clock);
     let install = Component::new("release-prow-definitions", move |stop| async move {
@@ -103,7 +110,11 @@ fn small_prow(context: &Context) -> Result<Vec<Component>, Failure> {
         }
         stop.cancelled().await;
     });
-    let prow = prow::components(context, &ProwOptions::default());
+    let options = ProwOptions {
+        log_server: Some(log_server),
+        ..ProwOptions::default()
+    };
+    let prow = prow::components(context, &options);
     let mut all = prow.map_err(|error| not_set_up(&error.to_string()))?;
     all.push(install);
     Ok(all)

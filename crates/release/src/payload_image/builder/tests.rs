@@ -29,15 +29,15 @@ use crate::{
 
 const HOST: &str = "reg.example.com";
 
-struct Lab {
+pub(in crate::payload_image) struct Lab {
     registry: Emulator<Registry>,
     network: Network,
-    client: RegistryClient,
+    pub(in crate::payload_image) client: RegistryClient,
     clock: Clock,
 }
 
 impl Lab {
-    async fn open() -> Self {
+    pub(in crate::payload_image) async fn open() -> Self {
         let clock = Clock::starting_at("2026-01-05T00:00:00Z".parse().unwrap());
         let registry = Emulator::new(Registry::in_memory(Settings::default(), clock), clock);
         let network = Network::default();
@@ -60,23 +60,23 @@ impl Lab {
         lab
     }
 
-    async fn push(&self, image: &SampleImage) {
+    pub(in crate::payload_image) async fn push(&self, image: &SampleImage) {
         let target = reference(&format!("ocp/{}:v1", image.name));
         sample::push(&self.client, &image.build().unwrap(), &target)
             .await
             .unwrap();
     }
 
-    async fn build(&self, request: Request) -> Result<Built, Error> {
+    pub(in crate::payload_image) async fn build(&self, request: Request) -> Result<Built, Error> {
         build(&self.client, request).await
     }
 }
 
-fn reference(text: &str) -> ImageRef {
+pub(in crate::payload_image) fn reference(text: &str) -> ImageRef {
     format!("{HOST}/{text}").parse().unwrap()
 }
 
-fn request() -> Request {
+pub(in crate::payload_image) fn request() -> Request {
     let components = sample::release().into_iter().map(|image| Component {
         pull_spec: format!("{HOST}/ocp/{}:v1", image.name),
         name: image.name,

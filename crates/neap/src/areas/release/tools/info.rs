@@ -17,7 +17,7 @@ use neap_release::{
 use super::{
     DiffOptions, ExtractOptions, InfoFormat, InfoOptions, VerifyOptions,
     failure::failed,
-    output,
+    output, programs,
     registry::{image, platforms},
     signature,
 };
@@ -81,6 +81,9 @@ pub(super) async fn extract(options: &ExtractOptions, out: &mut dyn Write) -> Re
     let client = options.registry.client()?;
     let platforms = platforms(options.filter_by_os.as_deref())?;
     let payload = read(&client, &options.image, &platforms).await?;
+    if options.tools || options.command.is_some() {
+        return programs::extract(options, &client, &payload, out).await;
+    }
     let contents = &payload.contents;
     let what = "cannot extract files";
     if let Some(name) = &options.file {
