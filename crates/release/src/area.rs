@@ -56,7 +56,8 @@ pub const AREA: Area = Area {
                 ),
                 Right::new("", &["events"], &["create", "update", "get"]),
                 Right::new("", &["configmaps"], &["get"]),
-                Right::new("", &["secrets"], &["get", "create"]),
+                // Keys of run tokens, and results of upgrades.
+                Right::new("", &["secrets"], &["get", "create", "update"]),
             ],
         },
         Role {
@@ -170,6 +171,14 @@ pub const AREA: Area = Area {
         Metric {
             name: "neaptide_release_shadow_differences",
             help: "Verdicts of another controller that this one would give differently",
+        },
+        Metric {
+            name: "neaptide_release_stream_staleness_seconds",
+            help: "Time since the newest accepted release was cut, or since the stream was made",
+        },
+        Metric {
+            name: "neaptide_release_upgrade_graph_save_error",
+            help: "Whether the results of upgrades could not be stored",
         },
         Metric {
             name: "neaptide_release_time_to_verdict_seconds",

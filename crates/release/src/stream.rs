@@ -20,5 +20,6 @@ pub mod prow_config;
 pub mod registry_reader;
 pub mod release_reader;
 mod state;
+pub mod upgrade_graph;
 
 pub use state::{ControllerSettings, StreamState};

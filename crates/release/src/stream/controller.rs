@@ -2,9 +2,11 @@
 
 mod act;
 mod gather;
+mod metrics;
 mod sweeper;
 #[cfg(test)]
 mod tests;
+mod upgrades;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -58,7 +60,10 @@ pub fn components(context: &Context, services: Services) -> Result<Vec<Component
     let mut builder = ControllerBuilder::new(context, NAME);
     let sources = Sources::watch(&mut builder, context, services)?;
     enqueue_changes(&builder, &sources);
+    metrics::register(context, &sources.streams);
     let sweeper = sweeper::component(context, &sources);
+    let upgrades = upgrades::component(context, &sources);
+    let job_config = job_config(&sources, builder.enqueuer());
     let controller = StreamController {
         tools: builder.tools(),
         sources,
@@ -66,7 +71,27 @@ pub fn components(context: &Context, services: Services) -> Result<Vec<Component
     Ok(vec![
         builder.build(controller, StreamController::reconcile),
         sweeper,
+        upgrades,
+        job_config,
     ])
+}
+
+/// The component that enqueues all streams when the job configuration of Prow has changed: a job that was
+/// unknown may be known now.
+fn job_config(sources: &Sources, enqueuer: Enqueuer<Key>) -> Component {
+    let streams = sources.streams.clone();
+    let prow = sources.services.prow.clone();
+    Component::new("release-job-config", move |stop| async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = prow.changed() => {}
+            }
+            for stream in streams.list("").iter().filter(|stream| is_source(stream)) {
+                enqueuer.enqueue(Key::of(&**stream));
+            }
+        }
+    })
 }
 
 /// Where facts come from.
@@ -78,7 +103,7 @@ pub(super) struct Sources {
     pub(super) by_name: Index<ImageStream>,
     pub(super) payloads: Cache<ReleasePayload>,
     pub(super) jobs: Cache<Job>,
-    all_runs: Cache<ProwJobRun>,
+    pub(super) all_runs: Cache<ProwJobRun>,
     pub(super) runs: Index<ProwJobRun>,
     pub(super) periodic_runs: Cache<ProwJobRun>,
     /// Runs of periodics by their source.

@@ -22,7 +22,12 @@ mod tests;
 mod upgrade_source;
 mod verification;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
@@ -138,6 +143,8 @@ struct Draft<'a> {
     requeue_at: Option<Timestamp>,
     /// The tags of the target as they should be.
     tags: Vec<TagReference>,
+    /// Where each tag is: a target may have thousands.
+    positions: HashMap<String, usize>,
     /// Why the tags change.
     reasons: Vec<String>,
     /// ProwJobs that were decided on so far.
@@ -147,7 +154,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     fn new(facts: &'a Facts, config: &'a ReleaseConfig) -> Self {
         let target = facts.target.as_ref();
-        Self {
+        let mut draft = Self {
             facts,
             config,
             changes: Vec::new(),
@@ -157,8 +164,37 @@ impl<'a> Draft<'a> {
             tags: target
                 .map(|target| target.spec.tags.clone())
                 .unwrap_or_default(),
+            positions: HashMap::new(),
             reasons: Vec::new(),
             launches: 0,
+        };
+        draft.index_tags();
+        draft
+    }
+
+    /// Notes where each tag is, after tags were removed or renamed.
+    fn index_tags(&mut self) {
+        let names = self.tags.iter().enumerate();
+        self.positions = names.map(|(at, tag)| (tag.name.clone(), at)).collect();
+    }
+
+    fn tag(&self, name: &str) -> Option<&TagReference> {
+        self.tags.get(*self.positions.get(name)?)
+    }
+
+    fn tag_mut(&mut self, name: &str) -> Option<&mut TagReference> {
+        self.tags.get_mut(*self.positions.get(name)?)
+    }
+
+    fn push_tag(&mut self, tag: TagReference) {
+        self.positions.insert(tag.name.clone(), self.tags.len());
+        self.tags.push(tag);
+    }
+
+    fn remove_tags(&mut self, names: &BTreeSet<String>) {
+        if !names.is_empty() {
+            self.tags.retain(|tag| !names.contains(&tag.name));
+            self.index_tags();
         }
     }
 
@@ -178,7 +214,7 @@ impl<'a> Draft<'a> {
 
     /// Changes the annotations of a release tag.
     fn annotate(&mut self, tag: &str, changes: &[(&str, Option<&str>)], reason: &str) {
-        let Some(tag) = self.tags.iter_mut().find(|it| it.name == tag) else {
+        let Some(tag) = self.tag_mut(tag) else {
             return;
         };
         let before = tag.annotations.clone();
@@ -190,8 +226,9 @@ impl<'a> Draft<'a> {
                 None => tag.annotations.remove(*name),
             };
         }
-        if tag.annotations != before {
-            self.reasons.push(format!("{}: {reason}", tag.name));
+        let changed = (tag.annotations != before).then(|| tag.name.clone());
+        if let Some(name) = changed {
+            self.reasons.push(format!("{name}: {reason}"));
         }
     }
 }

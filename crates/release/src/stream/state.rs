@@ -1,5 +1,6 @@
 //! What a stream does and why it does nothing, as its source says in an annotation.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::options::{Architecture, Program, StreamOptions};
@@ -24,6 +25,9 @@ pub struct StreamState {
     /// The newest accepted release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest_accepted: Option<String>,
+    /// When that was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_accepted_at: Option<Timestamp>,
     /// What keeps single releases from going on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,

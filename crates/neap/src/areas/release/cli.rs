@@ -7,6 +7,7 @@ mod moving;
 mod plan;
 pub(super) mod releases;
 mod show;
+mod upgrades;
 mod validate;
 
 use std::{io::Write, path::PathBuf, time::Duration};
@@ -88,6 +89,7 @@ impl AreaCommand for Command {
             ReleaseCommand::Pause(options) => block_on(change::pause(&options, symbols, out)),
             ReleaseCommand::Validate(options) => validate::validate(&options, symbols, out),
             ReleaseCommand::Apply(options) => block_on(validate::apply(&options, symbols, out)),
+            ReleaseCommand::Upgrades(options) => block_on(upgrades::run(&options, out)),
             ReleaseCommand::Shadow(options) => block_on(moving::shadow(&options, out)),
             ReleaseCommand::HandOver(options) => {
                 block_on(moving::move_to(Owner::Neaptide, &options, symbols, out))
@@ -155,6 +157,9 @@ enum ReleaseCommand {
     #[command(after_help = APPLY_HELP)]
     Apply(ApplyOptions),
 
+    /// List the recorded results of upgrades, from or to one release or of all
+    Upgrades(UpgradesOptions),
+
     /// List the releases about which another controller has a verdict that would differ
     #[command(after_help = SHADOW_HELP)]
     Shadow(ShadowOptions),
@@ -206,6 +211,18 @@ struct NameOptions {
 struct JobsOptions {
     /// Name of the release
     name: String,
+
+    #[command(flatten)]
+    scope: Scope,
+
+    #[command(flatten)]
+    listing: ListingOptions,
+}
+
+#[derive(Debug, Args)]
+struct UpgradesOptions {
+    /// Name of a release
+    release: Option<String>,
 
     #[command(flatten)]
     scope: Scope,

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use kube::api::ObjectMeta;
-use neap_kit::apply::{Error, ResourceKind};
+use neap_kit::{
+    apply::{Error, ResourceKind},
+    event::EventDraft,
+};
 use serde_json::{Value, json};
 
 use super::StreamController;
@@ -29,6 +32,9 @@ impl StreamController {
             tracing::debug!(%change, "write");
             if let Err(error) = self.execute(&change).await {
                 tracing::warn!(%change, %error, "a write for a stream failed");
+                if let Some(event) = refused(&change, &error) {
+                    self.tools.record(&*facts.source, &event).await;
+                }
                 failed = failed.or(Some(error));
             }
         }
@@ -61,6 +67,32 @@ impl StreamController {
     }
 }
 
+/// What the stream says about a write that the server will refuse again: an object that is not valid, or that is
+/// too large to be stored.
+fn refused(change: &StreamChange, error: &Error) -> Option<EventDraft> {
+    let Error::Refused { source, .. } = error else {
+        return None;
+    };
+    let kube::Error::Api(status) = &**source else {
+        return None;
+    };
+    let is_large = status.code == 413 || status.message.contains("too large");
+    if !is_large && status.code != 422 && status.code != 403 {
+        return None;
+    }
+    let (kind, key) = (change.kind(), change.key());
+    let message = &status.message;
+    let way_out = if is_large {
+        "; remove tags that are not needed, or set expires"
+    } else {
+        ""
+    };
+    Some(EventDraft::warning(
+        "WriteRefused",
+        format!("{kind} {key} was not written: {message}{way_out}"),
+    ))
+}
+
 /// The tags of an ImageStream are written as one list, so only in the state that was read.
 fn preconditions(seen: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
@@ -81,4 +113,52 @@ fn patch(tags: Option<&[TagReference]>, annotations: &BTreeMap<String, Option<St
         patch["metadata"] = json!({"annotations": annotations});
     }
     patch
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use neap_kit::key::Key;
+
+    use super::*;
+
+    fn failed(code: u16, message: &str) -> Error {
+        let status = json!({"status": "Failure", "code": code, "message": message, "reason": ""});
+        let status: kube::core::Status = serde_json::from_value(status).unwrap();
+        Error::Refused {
+            key: Key::new("ocp", "release"),
+            source: Box::new(kube::Error::Api(Box::new(status))),
+        }
+    }
+
+    #[test]
+    fn a_write_that_would_be_refused_again_is_told() {
+        let stream = json!({"metadata": {"name": "release", "namespace": "ocp"}, "spec": {}});
+        let change = StreamChange::UpdateStream {
+            stream: Arc::new(serde_json::from_value(stream).unwrap()),
+            tags: None,
+            annotations: BTreeMap::new(),
+            reason: String::new(),
+        };
+        let told = |error: &Error| refused(&change, error).map(|event| event.message);
+        let large = told(&failed(500, "etcdserver: request is too large")).unwrap();
+        assert_eq!(
+            large,
+            "ImageStream ocp/release was not written: etcdserver: request is too large; \
+             remove tags that are not needed, or set expires"
+        );
+        assert!(
+            told(&failed(413, "limit exceeded"))
+                .unwrap()
+                .contains("set expires")
+        );
+        assert!(
+            told(&failed(422, "spec is invalid"))
+                .unwrap()
+                .ends_with("spec is invalid")
+        );
+        assert_eq!(told(&failed(503, "try again")), None);
+        assert_eq!(told(&Error::Conflict(Key::new("ocp", "release"))), None);
+    }
 }

@@ -240,15 +240,14 @@ impl Sources {
     async fn images(&self, facts: &mut Facts, config: &ReleaseConfig) {
         let samples_upgrades = config.upgraded_on().next().is_some();
         let source = facts.source.clone();
+        let status = source.status.iter().flat_map(|status| &status.tags);
+        let imports: BTreeMap<_, _> = status.map(|tag| (tag.tag.as_str(), tag)).collect();
         for tag in &source.spec.tags {
             let release = Release::of(tag, &facts.payloads);
             let needs_name = matches!(release.phase, None | Some(Phase::Pending))
                 && release.annotation(annotations::REWRITE).is_none();
             let needs_previous = samples_upgrades && release.phase == Some(Phase::Ready);
-            let imported = source
-                .status
-                .as_ref()
-                .and_then(|status| status.tag(&tag.name));
+            let imported = imports.get(tag.name.as_str());
             let item = imported.and_then(|imported| imported.items.first());
             let Some(item) = item.filter(|_| needs_name || needs_previous) else {
                 continue;

@@ -15,7 +15,7 @@ use crate::{
     image_stream::api::ImageStream,
     payload::Phase,
     replay::replay,
-    stream::{StreamState, options::Program},
+    stream::{StreamState, options::Program, upgrade_graph::UpgradeState},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -282,6 +282,76 @@ async fn one_bad_stream_and_one_bad_job_delay_no_other() {
             .message
             .contains("not JSON")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_prow_learns_later_is_launched_at_once() {
+    let cluster = TestCluster::open(&periodics(&["other"])).await;
+    let verify = json!({"verify": {"aws": {"prowJob": {"name": "e2e-aws"}}}});
+    cluster.declare(&integration(verify)).await;
+    cluster.pass(SECOND * 5).await;
+    cluster.end_job(TAG, true).await;
+    cluster.pass(SECOND * 5).await;
+    let problems = cluster.state().await.problems;
+    assert_eq!(
+        problems,
+        [format!("{TAG}: aws: Prow has no periodic e2e-aws")]
+    );
+    cluster.configure_prow(&periodics(&["e2e-aws"]));
+    cluster.pass(SECOND * 5).await;
+    cluster.end_run(&format!("{TAG}-aws"), "success").await;
+    cluster.pass(SECOND * 5).await;
+    assert_eq!(cluster.phase(TAG).await, Phase::Accepted);
+    assert_eq!(cluster.state().await.problems, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_upgrades_are_recorded_and_stay() {
+    let cluster = TestCluster::open(&periodics(&["e2e-aws"])).await;
+    let verify = json!({"verify": {"aws": {"prowJob": {"name": "e2e-aws"}, "upgrade": true}}});
+    cluster.declare(&integration(verify)).await;
+    cluster.pass(SECOND * 5).await;
+    cluster.end_job(TAG, true).await;
+    cluster.pass(SECOND * 5).await;
+    assert_eq!(
+        cluster.phase(TAG).await,
+        Phase::Accepted,
+        "there is nothing to upgrade from"
+    );
+    cluster.new_image(1).await;
+    cluster.pass(SECOND * 5).await;
+    let second = cluster.state().await.newest.unwrap();
+    cluster.end_job(&second, true).await;
+    cluster.pass(SECOND * 5).await;
+    let run = format!("{second}-aws");
+    cluster.end_run(&run, "success").await;
+    cluster.pass(MINUTE * 3).await;
+    let graph = cluster.upgrades().await;
+    let recorded: Vec<_> = graph.iter().collect();
+    let [(from, to, results)] = &recorded[..] else {
+        panic!("{recorded:?}");
+    };
+    assert_eq!((*from, *to), (TAG, second.as_str()));
+    assert_eq!(
+        results.values().collect::<Vec<_>>(),
+        [&UpgradeState::Succeeded]
+    );
+    cluster.delete_in::<ProwJob>("ci", &run).await;
+    let before = cluster.writes();
+    cluster.pass(MINUTE * 10).await;
+    assert_eq!(
+        cluster.upgrades().await,
+        graph,
+        "results outlive their ProwJobs"
+    );
+    assert_eq!(cluster.writes(), before);
+    let metrics = cluster.metrics();
+    for line in [
+        r#"neaptide_release_upgrade_graph_save_error{namespace="ocp",name="release-upgrade-graph"} 0"#,
+        r#"neaptide_release_stream_staleness_seconds{namespace="ocp",stream="4.21.0-0.nightly"} "#,
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

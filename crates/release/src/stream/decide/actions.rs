@@ -232,6 +232,7 @@ impl<'a> Actions<'a> {
         StreamState {
             newest: self.newest.map(str::to_owned),
             newest_accepted: self.accepted.first().map(|it| it.name().to_owned()),
+            newest_accepted_at: self.accepted.first().and_then(|it| it.created),
             ..state
         }
     }
@@ -268,7 +269,7 @@ impl WhyNot {
                 StreamState::new("TooManyUnreadyReleases", message)
             }
             Self::TooEarly(due) => {
-                let message = format!("minCreationIntervalSeconds is over at {due}");
+                let message = format!("the next release may be cut at {due}");
                 StreamState::new("WaitingForInterval", message)
             }
             Self::Paused(reason) => StreamState::new("Paused", reason),

@@ -58,10 +58,10 @@ fn adopt_next(draft: &mut Draft<'_>, now: &str, source: &str, stream: &str) {
         ];
         return draft.annotate(NEXT, &changes, message);
     };
-    if draft.tags.iter().any(|tag| tag.name == next) {
+    if draft.tag(&next).is_some() {
         return;
     }
-    let Some(tag) = draft.tags.iter_mut().find(|tag| tag.name == NEXT) else {
+    let Some(tag) = draft.tag_mut(NEXT) else {
         return;
     };
     let mirror_images = tag.annotations.remove(annotations::MIRROR_IMAGES);
@@ -81,6 +81,7 @@ fn adopt_next(draft: &mut Draft<'_>, now: &str, source: &str, stream: &str) {
         tag.annotations
             .insert(annotations::MIRROR_IMAGES.to_owned(), value);
     }
+    draft.index_tags();
     draft
         .reasons
         .push(format!("{next}: the tag next becomes a release"));

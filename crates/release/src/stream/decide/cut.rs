@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
+
 use super::{
     Actions, Draft, StreamChange, WhyNot,
     mirror::{MirrorProblem, mirror},
@@ -20,8 +22,12 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) -> Option<Why
     };
     let facts = draft.facts;
     let tag = names::release_tag(&draft.config.name, facts.now);
-    if draft.tags.iter().any(|known| known.name == tag) {
-        return Some(WhyNot::Creating(tag));
+    if draft.tag(&tag).is_some() {
+        // Names have the precision of a second.
+        let next = facts.now.checked_add(SignedDuration::from_secs(1));
+        let next = next.unwrap_or(facts.now);
+        draft.look_again_at(next);
+        return Some(WhyNot::TooEarly(next));
     }
     let mirror = match mirror(facts, draft.config, &tag, &hash) {
         Ok(mirror) => mirror,
@@ -48,7 +54,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) -> Option<Why
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
     .collect();
-    draft.tags.push(TagReference {
+    draft.push_tag(TagReference {
         name: tag.clone(),
         annotations,
         reference: is_reference,

@@ -47,9 +47,9 @@ pub(super) enum JobProblem {
     /// There is no image to run.
     #[error("the mirror has no image for the tag cli, which runs the Job; set overrideCLIImage")]
     NoImage,
-    /// Our own tools do not fill mirrors.
-    #[error("a Stable release is taken over by oc only: start the controller with --oc")]
-    StableNeedsOc,
+    /// The tag of a Stable release has no image.
+    #[error("the tag has no imported image")]
+    NotImported,
     /// The configuration of references is missing.
     #[error("referenceRelease.pushRepository is not set")]
     NoPushRepository,
@@ -134,73 +134,109 @@ pub(super) fn creation_job(
 }
 
 /// The Job of a Stable release: it copies the images into the mirror, and assembles the release again if the
-/// image has another name than the tag.
+/// image has another name than the tag. Where the target has no registry that serves its tags, the release is
+/// copied to the configured one.
 pub(super) fn stable_job(
     facts: &Facts,
     config: &ReleaseConfig,
     release: &Release<'_>,
     mirror: &ImageStream,
+    image: Option<&str>,
     rewrite: bool,
 ) -> Result<Job, JobProblem> {
-    if facts.options.tools.program == Program::Neap {
-        return Err(JobProblem::StableNeedsOc);
-    }
     let tag = release.name();
-    let mirror_name = mirror.metadata.name.clone().unwrap_or_default();
     let keep = keeps_lists(facts, config);
-    let status = facts.source.status.as_ref();
-    let imported = status
-        .and_then(|status| status.tag(tag))
-        .and_then(|tag| tag.items.first());
-    let image = imported
-        .map(|item| item.docker_image_reference.clone())
-        .ok_or(JobProblem::NoImage)?;
-    let namespace = format!("--namespace={}", facts.namespace());
-    let to_stream = format!("--to-image-stream={mirror_name}");
-    let keep_list = format!("--keep-manifest-list={keep}");
-    let mirroring = vec![image.clone(), to_stream, namespace.clone(), keep_list];
-    let commands = if rewrite {
+    let image = image.ok_or(JobProblem::NotImported)?;
+    let fill = filling(facts, config, image, mirror, keep);
+    let uses_own_tools = facts.options.tools.program == Program::Neap;
+    let copies = uses_own_tools && !has_registry(&facts.source);
+    let main = if rewrite {
+        rewriting(facts, config, release, mirror, image)?
+    } else if copies {
         let repository = target_repository(facts)?;
-        let mut arguments = vec![format!("--name={tag}"), namespace];
-        if release.annotation(annotations::MIRROR_IMAGES).is_some() {
-            arguments.push(format!("--from-image-stream={mirror_name}"));
-        } else {
-            arguments.push(format!("--from-release={image}"));
-        }
-        arguments.push(format!("--to-image={repository}:{tag}"));
-        arguments.push("--metadata={}".to_owned());
-        let own = [arguments.clone(), own_modes(&config.reference_mode, keep)].concat();
-        arguments.extend(modes(&config.reference_mode, keep));
+        let own = own_copy(image, &repository, &format!("{repository}:{tag}"));
+        let listed = keep.then(|| "--keep-manifest-list".to_owned());
         Commands {
-            neap: neap(&["assemble"], own),
-            oc: (OC, oc(&["adm", "release", "new"], arguments)),
+            neap: neap(&["mirror"], own.into_iter().chain(listed).collect()),
+            oc: (OC, Vec::new()),
             secret: config.pull_secret_name.clone(),
         }
     } else {
-        Commands {
-            neap: Vec::new(),
-            oc: (OC, oc(&["adm", "release", "mirror"], mirroring.clone())),
-            secret: config.pull_secret_name.clone(),
-        }
+        return job(facts, config, tag, tag, Some(mirror), &fill);
     };
-    let mut job = job(facts, config, tag, tag, Some(mirror), &commands)?;
-    if rewrite {
-        let first = Commands {
-            neap: Vec::new(),
-            oc: (OC, oc(&["adm", "release", "mirror"], mirroring)),
-            secret: commands.secret,
-        };
-        let image = job_image(facts, config, Some(mirror))?;
-        let container = container(facts, "mirror", &image, &first);
-        let pod = job
-            .spec
-            .as_mut()
-            .and_then(|spec| spec.template.spec.as_mut());
-        if let (Some(pod), Ok(container)) = (pod, serde_json::from_value(container)) {
-            pod.init_containers = Some(vec![container]);
-        }
+    let mut job = job(facts, config, tag, tag, Some(mirror), &main)?;
+    let image = job_image(facts, config, Some(mirror))?;
+    let container = container(facts, "mirror", &image, &fill);
+    let pod = job
+        .spec
+        .as_mut()
+        .and_then(|spec| spec.template.spec.as_mut());
+    if let (Some(pod), Ok(container)) = (pod, serde_json::from_value(container)) {
+        pod.init_containers = Some(vec![container]);
     }
     Ok(job)
+}
+
+/// Fills the mirror of a Stable release with its images.
+fn filling(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    image: &str,
+    mirror: &ImageStream,
+    keep: bool,
+) -> Commands {
+    let mirror_name = mirror.metadata.name.as_deref().unwrap_or_default();
+    let arguments = vec![
+        image.to_owned(),
+        format!("--to-image-stream={mirror_name}"),
+        format!("--namespace={}", facts.namespace()),
+    ];
+    let own = keep.then(|| "--keep-manifest-list".to_owned());
+    let oc_arguments = arguments
+        .iter()
+        .cloned()
+        .chain([format!("--keep-manifest-list={keep}")]);
+    Commands {
+        oc: (
+            OC,
+            oc(&["adm", "release", "mirror"], oc_arguments.collect()),
+        ),
+        neap: neap(&["mirror"], arguments.into_iter().chain(own).collect()),
+        secret: config.pull_secret_name.clone(),
+    }
+}
+
+/// Assembles a Stable release again under the name of its tag.
+fn rewriting(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    release: &Release<'_>,
+    mirror: &ImageStream,
+    image: &str,
+) -> Result<Commands, JobProblem> {
+    let tag = release.name();
+    let keep = keeps_lists(facts, config);
+    let repository = target_repository(facts)?;
+    let mut arguments = vec![
+        format!("--name={tag}"),
+        format!("--namespace={}", facts.namespace()),
+    ];
+    if release.annotation(annotations::MIRROR_IMAGES).is_some() {
+        let mirror_name = mirror.metadata.name.as_deref().unwrap_or_default();
+        arguments.push(format!("--from-image-stream={mirror_name}"));
+    } else {
+        arguments.push(format!("--from-release={image}"));
+    }
+    arguments.push(format!("--to-image={repository}:{tag}"));
+    arguments.push("--metadata={}".to_owned());
+    let mode = reference_mode(facts, config);
+    let own = [arguments.clone(), own_modes(mode, keep)].concat();
+    arguments.extend(modes(mode, keep));
+    Ok(Commands {
+        neap: neap(&["assemble"], own),
+        oc: (OC, oc(&["adm", "release", "new"], arguments)),
+        secret: config.pull_secret_name.clone(),
+    })
 }
 
 /// The Job that copies a release to the alternate repository.

@@ -106,13 +106,23 @@ fn pinned_tags(facts: &Facts, config: &ReleaseConfig) -> Result<Vec<TagReference
     let imported = status
         .flat_map(|status| &status.tags)
         .filter(|tag| tag.items.first().is_some_and(|item| !item.image.is_empty()));
-    imported.map(|tag| pinned(facts, config, tag)).collect()
+    let wanted: BTreeMap<&str, &TagReference> = facts
+        .source
+        .spec
+        .tags
+        .iter()
+        .map(|tag| (tag.name.as_str(), tag))
+        .collect();
+    imported
+        .map(|tag| pinned(facts, config, tag, wanted.get(tag.tag.as_str()).copied()))
+        .collect()
 }
 
 fn pinned(
     facts: &Facts,
     config: &ReleaseConfig,
     imported: &NamedTagEventList,
+    spec: Option<&TagReference>,
 ) -> Result<TagReference, MirrorProblem> {
     let source = &facts.source;
     // Without a registry in the cluster, images stay where they come from.
@@ -132,7 +142,6 @@ fn pinned(
             item.generation,
         )
     });
-    let spec = source.spec.tag(&imported.tag);
     if let Some(wanted) = spec.and_then(|spec| spec.generation)
         && wanted > generation
     {

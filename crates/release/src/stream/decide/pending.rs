@@ -1,5 +1,9 @@
 //! Releases whose image is being created: mirror, payload and Job, and the end of it.
 
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+
 use super::{
     Actions, Draft, StreamChange,
     jobs::{creation_job, stable_job},
@@ -8,14 +12,23 @@ use super::{
 };
 use crate::{
     api::{ReleasePayload, annotations},
+    image_stream::api::NamedTagEventList,
     payload::Phase,
-    stream::facts::{Release, annotation},
+    stream::facts::{Facts, Release, annotation},
 };
 
 pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
+    let imports = imports(draft.facts);
     for (at, release) in actions.pending.iter().enumerate() {
+        if draft.changes.len() >= draft.facts.options.max_launches {
+            // Thousands of tags become releases in several steps.
+            let soon = SignedDuration::from_secs(1);
+            let soon = draft.facts.now.checked_add(soon);
+            draft.look_again_at(soon.unwrap_or(draft.facts.now));
+            break;
+        }
         if draft.config.is_stable() {
-            stable(draft, release);
+            stable(draft, release, imports.get(release.name()).copied());
         } else if at == 0 {
             integration(draft, release);
         } else {
@@ -26,6 +39,13 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
     for release in actions.failed.iter().chain(&actions.ready) {
         advance(draft, release);
     }
+}
+
+/// What was imported for each tag of the source.
+fn imports(facts: &Facts) -> BTreeMap<&str, &NamedTagEventList> {
+    let status = facts.source.status.iter();
+    let tags = status.flat_map(|status| &status.tags);
+    tags.map(|tag| (tag.tag.as_str(), tag)).collect()
 }
 
 /// The annotations of a tag follow the phase of its payload.
@@ -148,14 +168,9 @@ pub(super) fn ensure_payload(draft: &mut Draft<'_>, release: &Release<'_>) -> bo
     }
 }
 
-fn stable(draft: &mut Draft<'_>, release: &Release<'_>) {
+fn stable(draft: &mut Draft<'_>, release: &Release<'_>, imported: Option<&NamedTagEventList>) {
     let facts = draft.facts;
     let tag = release.name();
-    let imported = facts
-        .source
-        .status
-        .as_ref()
-        .and_then(|status| status.tag(tag));
     let item = imported.and_then(|imported| imported.items.first());
     let wanted = release.tag.generation.unwrap_or(0);
     let is_imported = item.is_some_and(|item| item.generation >= wanted && !item.image.is_empty());
@@ -203,7 +218,8 @@ fn stable(draft: &mut Draft<'_>, release: &Release<'_>) {
         return;
     }
     if !facts.jobs.contains_key(tag) && release.payload.is_some() {
-        match stable_job(facts, draft.config, release, mirrored, rewrite) {
+        let image = item.map(|item| item.docker_image_reference.as_str());
+        match stable_job(facts, draft.config, release, mirrored, image, rewrite) {
             Ok(job) => draft.changes.push(StreamChange::CreateJob(Box::new(job))),
             Err(problem) => draft.problem("UnableToProcessRelease", format!("{tag}: {problem}")),
         }

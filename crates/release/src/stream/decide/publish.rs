@@ -36,8 +36,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
 
 fn publish_tag(draft: &mut Draft<'_>, newest: &Release<'_>, to: &str) {
     let release = newest.name();
-    let is_there = draft.tags.iter().any(|tag| tag.name == release);
-    if to == release || !is_there {
+    if to == release || draft.tag(release).is_none() {
         return;
     }
     let from = ImageSource {
@@ -45,7 +44,7 @@ fn publish_tag(draft: &mut Draft<'_>, newest: &Release<'_>, to: &str) {
         name: release.to_owned(),
         namespace: None,
     };
-    let current = draft.tags.iter().find(|tag| tag.name == to);
+    let current = draft.tag(to);
     let published = current
         .and_then(|tag| tag.from.as_ref())
         .map(|from| from.name.clone());
@@ -65,16 +64,16 @@ fn publish_tag(draft: &mut Draft<'_>, newest: &Release<'_>, to: &str) {
     tag.from = Some(from);
     tag.generation = None;
     tag.import_policy.import_mode = Some(ImportMode::PreserveOriginal);
-    match draft.tags.iter_mut().find(|known| known.name == to) {
+    match draft.tag_mut(to) {
         Some(known) => *known = tag,
-        None => draft.tags.push(tag),
+        None => draft.push_tag(tag),
     }
     draft.reasons.push(format!("{to}: {release} is published"));
 }
 
 /// Whether a release that is published is newer than another. One that is gone is not.
 fn is_newer(draft: &Draft<'_>, published: &str, release: &Release<'_>) -> bool {
-    let Some(published) = draft.tags.iter().find(|tag| tag.name == published) else {
+    let Some(published) = draft.tag(published) else {
         return false;
     };
     match (created(published), release.created) {
@@ -158,8 +157,14 @@ fn merged(
             && seen.insert(tag.name.clone())
     });
     let mut tags = destination.spec.tags.clone();
+    let positions: BTreeMap<String, usize> = tags
+        .iter()
+        .enumerate()
+        .map(|(at, tag)| (tag.name.clone(), at))
+        .collect();
     for tag in wanted {
-        match tags.iter_mut().find(|known| known.name == tag.name) {
+        let known = positions.get(&tag.name);
+        match known.and_then(|at| tags.get_mut(*at)) {
             Some(known) if known.from == tag.from => {}
             Some(known) => {
                 *known = TagReference {

@@ -1,11 +1,15 @@
 //! Removes releases that are not needed any more.
 
+use std::collections::BTreeSet;
+
 use super::{Actions, Draft, StreamChange, jobs::removal_job};
 use crate::{api::annotations, names, stream::facts::Release};
 
 pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
+    let published = published(draft);
+    let mut removed = BTreeSet::new();
     for (release, reason) in &actions.removals {
-        if is_published(draft, release.name()) {
+        if published.contains(release.name()) {
             continue;
         }
         if release.tag.reference && !removes_reference(draft, release) {
@@ -21,20 +25,21 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
                 draft.annotate(release.name(), &changes, reason);
             }
         } else {
-            draft.tags.retain(|tag| tag.name != release.name());
+            removed.insert(release.name().to_owned());
             draft
                 .reasons
                 .push(format!("{} is removed: {reason}", release.name()));
         }
     }
+    draft.remove_tags(&removed);
 }
 
-/// Whether another tag of the target stands for this release.
-fn is_published(draft: &Draft<'_>, release: &str) -> bool {
-    draft.tags.iter().any(|tag| {
-        let from = tag.from.as_ref();
-        from.is_some_and(|from| from.kind == "ImageStreamTag" && from.name == release)
-    })
+/// The releases that other tags of the target stand for.
+fn published(draft: &Draft<'_>) -> BTreeSet<String> {
+    let from = draft.tags.iter().filter_map(|tag| tag.from.as_ref());
+    from.filter(|from| from.kind == "ImageStreamTag")
+        .map(|from| from.name.clone())
+        .collect()
 }
 
 /// Asks the registry for the removal of a release whose images are only referred to. Whether it has ended.

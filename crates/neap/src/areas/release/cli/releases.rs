@@ -12,6 +12,7 @@ use neap_release::{
     area::{IMAGE_STREAM, RELEASE_PAYLOAD},
     config::{CONFIG_MAP_LIMIT, parse},
     image_stream::api::ImageStream,
+    stream::StreamState,
 };
 use serde::de::DeserializeOwned;
 
@@ -145,16 +146,24 @@ impl Releases {
     }
 }
 
-/// The stream whose source this is, also if its configuration cannot be read.
+/// The stream whose source this is, also if its configuration cannot be read. The name of a stream whose
+/// configuration is elsewhere is in its state.
 fn stream(source: ImageStream) -> Option<Stream> {
     let all = source.metadata.annotations.as_ref()?;
     let text = all.get(annotations::CONFIG);
-    if text.is_none() && !all.contains_key(annotations::CONFIG_REF) {
+    let elsewhere = [annotations::CONFIG_REF, annotations::HAND_OVER];
+    if text.is_none() && !elsewhere.iter().any(|name| all.contains_key(*name)) {
         return None;
     }
     let config = text.and_then(|text| parse(text, CONFIG_MAP_LIMIT).ok());
+    let state = all.get(annotations::STREAM_STATE);
+    let state: Option<StreamState> = state.and_then(|text| serde_json::from_str(text).ok());
+    let recorded = state
+        .map(|state| state.stream)
+        .filter(|name| !name.is_empty());
     let name = config
         .map(|config| config.name)
+        .or(recorded)
         .or_else(|| source.metadata.name.clone());
     Some(Stream {
         name: name.unwrap_or_default(),

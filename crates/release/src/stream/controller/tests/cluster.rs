@@ -7,7 +7,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         batch::v1::Job,
-        core::v1::{ConfigMap, Namespace},
+        core::v1::{ConfigMap, Namespace, Secret},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Condition,
@@ -40,6 +40,7 @@ use crate::{
         options::{Program, StreamOptions},
         prow_config::{ProwConfig, SharedProwConfig},
         release_reader::{CachedReader, ReleaseInfo, ReleaseReader},
+        upgrade_graph::{SECRET, SECRET_KEY, UpgradeGraph},
     },
 };
 
@@ -47,6 +48,7 @@ pub(super) struct TestCluster {
     pub(super) client: Client,
     clock: Clock,
     watches: Watches,
+    prow: SharedProwConfig,
     _tasks: Mutex<JoinSet<()>>,
     _pocket: Pocket,
 }
@@ -139,9 +141,10 @@ impl TestCluster {
         options.registry = Some("reg.example".to_owned());
         change(&mut options);
         let run_keys = RunKeys::new(context.writer("release-keys"), "ocp", || Some([7; 32]));
+        let prow = SharedProwConfig::new(ProwConfig::parse([("jobs.yaml", prow)]).unwrap());
         let services = Services {
             options: Arc::new(options),
-            prow: SharedProwConfig::new(ProwConfig::parse([("jobs.yaml", prow)]).unwrap()),
+            prow: prow.clone(),
             run_keys: run_keys.clone(),
             reader: CachedReader::new(Arc::new(Images)),
         };
@@ -164,9 +167,16 @@ impl TestCluster {
             client,
             clock,
             watches,
+            prow,
             _tasks: Mutex::new(tasks),
             _pocket: pocket,
         }
+    }
+
+    /// Prow gets another job configuration.
+    pub(super) fn configure_prow(&self, text: &str) {
+        let config = ProwConfig::parse([("jobs.yaml", text)]).unwrap();
+        assert!(self.prow.replace(config));
     }
 
     pub(super) async fn pass(&self, time: Duration) {
@@ -394,6 +404,12 @@ impl TestCluster {
         let source: ImageStream = self.get("4.21-art-latest").await.unwrap();
         let annotations = source.metadata.annotations.unwrap();
         serde_json::from_str(&annotations[annotations::STREAM_STATE]).unwrap()
+    }
+
+    /// The recorded results of upgrades.
+    pub(super) async fn upgrades(&self) -> UpgradeGraph {
+        let secret: Secret = self.get(SECRET).await.unwrap();
+        UpgradeGraph::read(&secret.data.unwrap()[SECRET_KEY].0).unwrap()
     }
 
     /// The tags of the target.

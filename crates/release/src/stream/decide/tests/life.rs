@@ -1,0 +1,125 @@
+//! What is removed, published and created again.
+
+use super::*;
+use crate::payload::samples::payload;
+
+#[test]
+fn old_releases_are_removed_and_the_newest_five_of_each_phase_stay() {
+    let accepted = (0..7).map(|at| release(10 + at * 10, "Accepted"));
+    let rejected = (0..7).map(|at| release(11 + at, "Rejected"));
+    let older = [release(500, "Rejected"), release(510, "Failed")];
+    let all: Vec<_> = accepted.chain(rejected).chain(older).collect();
+    let all_names: Vec<_> = all
+        .iter()
+        .map(|tag| tag["name"].as_str().unwrap().to_owned())
+        .collect();
+    let mut facts = facts(&json!({"expires": "1h"}), &all);
+    annotate(&mut facts, annotations::PAUSED, "quiet");
+    let left = tags_after(&facts, &decide(&facts));
+    let mut wanted: Vec<_> = all_names[..6].iter().chain(&all_names[7..12]).collect();
+    wanted.sort_unstable();
+    let mut left = names(&left);
+    left.sort_unstable();
+    // The sixth accepted one is beyond the newest five, and is not an hour old yet.
+    assert_eq!(left, wanted);
+    let unlimited = self::facts(&json!({}), &all[..7]);
+    assert!(
+        names(&tags_after(&unlimited, &decide(&unlimited))).len() >= 7,
+        "nothing expires"
+    );
+}
+
+#[test]
+fn what_is_published_is_not_removed_and_soft_deletion_only_marks() {
+    let mut all: Vec<_> = (0..6).map(|at| release(100 + at, "Accepted")).collect();
+    let oldest = all[5]["name"].clone();
+    let config = json!({"expires": "1h"});
+    let soft = |facts: &mut Facts| {
+        let mut options = StreamOptions::clone(&facts.options);
+        options.soft_delete = true;
+        facts.options = Arc::new(options);
+    };
+    let mut marked = facts(&config, &all);
+    annotate(&mut marked, annotations::PAUSED, "quiet");
+    soft(&mut marked);
+    let tags = tags_after(&marked, &decide(&marked));
+    assert_eq!(tags.len(), 6);
+    assert_eq!(tags[5].annotations[annotations::SOFT_DELETE], NOW);
+    all.push(json!({"name": "4.21", "from": {"kind": "ImageStreamTag", "name": oldest}}));
+    let mut published = facts(&config, &all);
+    annotate(&mut published, annotations::PAUSED, "quiet");
+    assert_eq!(tags_after(&published, &decide(&published)).len(), 7);
+}
+
+#[test]
+fn a_published_tag_follows_the_newest_accepted_release_and_never_goes_back() {
+    let config = json!({"publish": {"latest": {"tagRef": {"name": "4.21"}}}});
+    let (newer, older) = (release(10, "Accepted"), release(20, "Accepted"));
+    let published = |releases: &[Value]| {
+        let mut facts = facts(&config, releases);
+        annotate(&mut facts, annotations::PAUSED, "quiet");
+        let decision = decide(&facts);
+        let tags = tags_after(&facts, &decision);
+        let tag = tags.iter().find(|tag| tag.name == "4.21").cloned();
+        (
+            tag.and_then(|tag| tag.from).map(|from| from.name),
+            decision.state.problems,
+        )
+    };
+    let name = |release: &Value| release["name"].as_str().map(str::to_owned);
+    let stands_for = |release: &Value| json!({"name": "4.21", "from": {"kind": "ImageStreamTag", "name": release["name"]}});
+    assert_eq!(
+        published(&[older.clone(), newer.clone()]),
+        (name(&newer), vec![])
+    );
+    let moved = published(&[older.clone(), newer.clone(), stands_for(&older)]);
+    assert_eq!(moved, (name(&newer), vec![]));
+    // The newer one was rejected after it was published.
+    let rejected = with_annotation(newer.clone(), annotations::PHASE, "Rejected");
+    let (stays, problems) = published(&[older.clone(), rejected.clone(), stands_for(&newer)]);
+    assert_eq!(stays, name(&newer));
+    assert!(problems[0].starts_with("4.21 stays at"), "{problems:?}");
+    assert_eq!(
+        published(&[release(5, "Rejected")]),
+        (None, vec![]),
+        "nothing is accepted"
+    );
+}
+
+#[test]
+fn a_job_that_was_deleted_by_hand_is_created_again_while_the_image_does_not_exist() {
+    let pending = release(1, "Pending");
+    let name = pending["name"].as_str().unwrap().to_owned();
+    let mut facts = facts(&json!({}), &[pending]);
+    let mut made = payload(&json!({}));
+    made.metadata.name = Some(name.clone());
+    let mirror = facts.mirror_name(facts.config.as_ref().unwrap(), &name);
+    let of_mirror = json!({annotations::HASH: "sha256:other"});
+    let mirrored = image_stream(&mirror, &of_mirror, &json!([]), &json!([]));
+    facts.mirrors.insert(mirror, Arc::new(mirrored));
+    let jobs = |facts: &Facts| -> Vec<String> {
+        let changes = decide(facts).changes;
+        let jobs = changes.iter().filter(|change| change.kind() == "Job");
+        jobs.map(|change| change.key().name().to_owned()).collect()
+    };
+    assert_eq!(jobs(&facts), [""; 0], "first the payload");
+    facts.payloads.insert(name.clone(), Arc::new(made.clone()));
+    assert_eq!(jobs(&facts), std::slice::from_ref(&name));
+    // Its image exists: the Job may be collected.
+    let created = json!({
+        "type": "PayloadCreated", "status": "True", "reason": "ReleasePayloadCreated", "message": "",
+        "lastTransitionTime": NOW,
+    });
+    made.status = serde_json::from_value(json!({"conditions": [created]})).unwrap();
+    facts.payloads.insert(name, Arc::new(made));
+    assert_eq!(jobs(&facts), [""; 0]);
+}
+
+#[test]
+fn of_several_releases_that_are_created_the_newest_goes_on() {
+    let facts = facts(&json!({}), &[release(5, "Pending"), release(1, "Pending")]);
+    let tags = tags_after(&facts, &decide(&facts));
+    assert_eq!(tags[0].annotations[annotations::PHASE], "Failed");
+    assert_eq!(tags[0].annotations[annotations::REASON], "Aborted");
+    assert_eq!(tags[1].annotations[annotations::PHASE], "Pending");
+}
