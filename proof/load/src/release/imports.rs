@@ -70,7 +70,8 @@ pub async fn imports(neap: &Path, registry: &Path) -> Result<Vec<Figure>> {
         sleep(Duration::from_millis(100)).await;
     }
     let took = watch.elapsed();
-    let imported = imported(&mut connection).await?;
+    // The server has closed connections that were idle for so long.
+    let imported = imported(&mut server.client()?.connect().await?).await?;
     ensure!(imported == STREAMS * TAGS, "{imported} tags have an image");
     let requests = process.metric("neaptide_outbound_calls_total").await?;
     let work = cpu_seconds(process.id())?;

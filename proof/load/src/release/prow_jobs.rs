@@ -47,6 +47,8 @@ pub async fn prow_jobs(neap: &Path) -> Result<Vec<Figure>> {
     })
     .await?;
     let path = format!("{COLLECTION}/{}", name(7));
+    // The server has closed connections that were idle for so long.
+    let mut connection = client.connect().await?;
     let size = connection.send(Method::GET, &path, "").await?.body.len();
     ensure!(size >= SIZE, "a ProwJob has {size} bytes");
     let (with, peak) = follow(neap, server.kubeconfig()).await?;
