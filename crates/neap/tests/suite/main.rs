@@ -23,6 +23,7 @@ mod launch;
 mod node;
 mod process_faults;
 mod release;
+mod release_streams;
 mod robustness;
 mod skip;
 mod up;
