@@ -2,6 +2,7 @@
 
 mod bazel;
 mod commands;
+mod configurations;
 mod platform;
 mod scenarios;
 
@@ -18,15 +19,23 @@ use crate::{buildbarn, process, stopwatch::Stopwatch, tools};
 /// Does something to the farm; the text says what was seen.
 type Scenario = fn(&Platform, &Bazel) -> Result<String>;
 
-const SCENARIOS: [(&str, Scenario); 4] = [
+const SCENARIOS: [(&str, Scenario); 6] = [
     (
         "Bazel builds and tests, and the second build hits the cache",
         scenarios::builds,
     ),
     ("every command answers about the farm", commands::answer),
     (
+        "what is rendered from other settings starts",
+        configurations::start,
+    ),
+    (
         "a pool of 4 shrinks to 1 under load, and each action runs once",
         scenarios::shrinks,
+    ),
+    (
+        "storage goes from 2 to 3 shards under load without an error",
+        scenarios::resharded,
     ),
     (
         "a broken roll-out stops before the second component",

@@ -68,9 +68,11 @@ pub fn bazelrc(
         line(&format!("build --jobs={jobs}"));
     }
     line(
-        "# Actions that are lost with a worker or a restart of the scheduler are asked for again.",
+        "# What is lost with a worker or a restart of the scheduler is asked for again, for a minute.",
     );
-    line("build --remote_retries=5");
+    // Without it an operation that a restarted scheduler does not know is an error of the build.
+    line("build --experimental_remote_execution_keepalive");
+    line("build --remote_retries=20");
     line("build --remote_timeout=3600");
     Some(text)
 }
@@ -118,7 +120,8 @@ mod tests {
                 "build --remote_instance_name=ci",
                 "build --remote_default_exec_properties=OSFamily=linux",
                 "build --jobs=8",
-                "build --remote_retries=5",
+                "build --experimental_remote_execution_keepalive",
+                "build --remote_retries=20",
                 "build --remote_timeout=3600",
             ]
         );

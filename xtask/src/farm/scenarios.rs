@@ -1,13 +1,20 @@
 //! What is done to the farm, and what must come of it.
 
-use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
 use super::{
     bazel::Bazel,
-    platform::{COMPONENTS, Platform, condition, until},
+    platform::{COMPONENTS, Platform, ROLL_OUT_LIMIT, condition, until},
 };
 
 /// How long a few seconds of work may take on a busy machine.
@@ -78,6 +85,52 @@ pub(super) fn shrinks(platform: &Platform, bazel: &Bazel) -> Result<String> {
 
 fn lines(file: &Path) -> Result<usize> {
     Ok(fs::read_to_string(file)?.lines().count())
+}
+
+/// Storage goes from 2 to 3 shards while Bazel builds: it shows no error.
+pub(super) fn resharded(platform: &Platform, bazel: &Bazel) -> Result<String> {
+    let storage = "buildbarnstorage/storage";
+    let ledger = platform.folder().join("resharded.txt");
+    bazel.package("resharded", 24, 0.2, &ledger)?;
+    let over = AtomicBool::new(false);
+    let (builds, resharded) = thread::scope(|scope| {
+        let build = scope.spawn(|| -> Result<usize> {
+            let mut builds = 0;
+            while !over.load(Ordering::Acquire) {
+                bazel.clean()?;
+                // Every second build asks for what is in the cache already.
+                let salt = format!("--action_env=SALT={}", builds / 2);
+                bazel
+                    .run("build", &[&salt, "//resharded/..."])?
+                    .flawless()?;
+                builds += 1;
+            }
+            Ok(builds)
+        });
+        let change = json!({"spec": {"replicas": 3, "resharding": {"windowSeconds": 10}}});
+        let resharded = platform.patch(storage, &change).and_then(|()| {
+            until("the shards are changed", ROLL_OUT_LIMIT, || {
+                let status = platform.get(storage)?["status"]["storage"].take();
+                let shards = status["shards"].as_array().map_or(0, Vec::len);
+                Ok((shards == 3 && status["resharding"].is_null()).then_some(()))
+            })?;
+            platform.settled()
+        });
+        over.store(true, Ordering::Release);
+        let builds = build
+            .join()
+            .map_err(|_| anyhow::anyhow!("the build panicked"));
+        (builds.and_then(|it| it), resharded)
+    });
+    resharded?;
+    let builds = builds?;
+    ensure!(
+        platform.pods("storage")?.len() == 3,
+        "there are not three shards"
+    );
+    Ok(format!(
+        "{builds} builds while the shards changed, and no error"
+    ))
 }
 
 /// A configuration that is valid and whose program does not start is rolled out to one component only.
