@@ -1,6 +1,6 @@
 //! ProwJobs: whole ones, which are created, and the part of them that results are read from.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -105,8 +105,11 @@ pub enum ProwJobState {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(from = "WatchedProwJob")]
 pub struct ProwJobRun {
-    /// Name, namespace, uid, and what is left of labels and annotations.
+    /// Name, namespace and uid. Labels and annotations are not there: a map for each would be larger than
+    /// everything else that is kept.
     pub metadata: ObjectMeta,
+    /// What is left of labels and annotations.
+    kept: Box<[(&'static str, Box<str>)]>,
     /// The build cluster.
     pub cluster: Box<str>,
     /// The name of the job.
@@ -150,12 +153,22 @@ impl From<WatchedProwJob> for ProwJobRun {
             spec,
             status,
         } = watched;
-        let kept = |all: Option<BTreeMap<String, String>>, names: &[&str]| {
-            let mut all = all.unwrap_or_default();
-            all.retain(|name, _| names.contains(&name.as_str()));
-            (!all.is_empty()).then_some(all)
-        };
+        let all = [
+            (metadata.labels.unwrap_or_default(), &KEPT_LABELS[..]),
+            (
+                metadata.annotations.unwrap_or_default(),
+                &KEPT_ANNOTATIONS[..],
+            ),
+        ];
+        let kept = all.into_iter().flat_map(|(mut all, names)| {
+            let kept = names.iter().filter_map(move |&name| {
+                let value = all.remove(name)?;
+                Some((name, value.into_boxed_str()))
+            });
+            kept.collect::<Vec<_>>()
+        });
         Self {
+            kept: kept.collect(),
             metadata: ObjectMeta {
                 name: metadata.name,
                 namespace: metadata.namespace,
@@ -163,8 +176,6 @@ impl From<WatchedProwJob> for ProwJobRun {
                 resource_version: metadata.resource_version,
                 creation_timestamp: metadata.creation_timestamp,
                 deletion_timestamp: metadata.deletion_timestamp,
-                labels: kept(metadata.labels, &KEPT_LABELS),
-                annotations: kept(metadata.annotations, &KEPT_ANNOTATIONS),
                 ..ObjectMeta::default()
             },
             cluster: spec.cluster,
@@ -180,14 +191,19 @@ impl From<WatchedProwJob> for ProwJobRun {
 impl ProwJobRun {
     /// A label, if there is one.
     pub fn label(&self, name: &str) -> Option<&str> {
-        let labels = self.metadata.labels.as_ref()?;
-        labels.get(name).map(String::as_str)
+        self.kept(name).filter(|_| KEPT_LABELS.contains(&name))
     }
 
     /// An annotation, if there is one.
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        let annotations = self.metadata.annotations.as_ref()?;
-        annotations.get(name).map(String::as_str)
+        self.kept(name).filter(|_| KEPT_ANNOTATIONS.contains(&name))
+    }
+
+    /// No label has the name of an annotation.
+    fn kept(&self, name: &str) -> Option<&str> {
+        let mut kept = self.kept.iter();
+        kept.find(|(kept, _)| *kept == name)
+            .map(|(_, value)| &**value)
     }
 
     /// Its name.

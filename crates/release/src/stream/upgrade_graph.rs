@@ -204,13 +204,11 @@ mod tests {
         ] {
             assert!(!graph.record_run(&run(state, url, architecture), "amd64"));
         }
-        let mut no_upgrade = run("success", "u", "amd64");
-        no_upgrade
-            .metadata
-            .annotations
-            .as_mut()
-            .unwrap()
-            .remove(annotations::FROM_TAG);
+        let no_upgrade = json!({
+            "metadata": {"name": "r", "annotations": {annotations::TO_TAG: "4.21.0"}},
+            "status": {"state": "success", "url": "u"},
+        });
+        let no_upgrade: ProwJobRun = serde_json::from_value(no_upgrade).unwrap();
         assert!(!graph.record_run(&no_upgrade, "amd64"));
         assert!(graph.is_empty());
     }
