@@ -185,7 +185,7 @@ fn an_operation_that_failed_is_the_reason_and_its_code_leads_to_a_remedy() {
             "Why      Available is False (Because) for 4m: 1 of 3",
             "         the operation second (roll out) failed, 2/3 steps done: the step pour failed: it took longer than 5s",
             "Events   FailedCreate, 7 times, 30s ago: no room",
-            "         FailedMount, 2h ago: no room",
+            "         FailedMount, 120m ago: no room",
         ]
     );
     assert!(

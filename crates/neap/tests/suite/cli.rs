@@ -119,7 +119,7 @@ fn wrong_usage_exits_with_2_and_a_hint() {
         (&["completion", "basch"], "bash"),
         (&["up", "--listen", "localhost:no"], "65535"),
         (&["up", "--listen", ":6443"], "0.0.0.0:6443"),
-        (&["version", "-o", "yaml"], "json"),
+        (&["version", "-o", "xml"], "json"),
         (&["audit", "verify"], "--file"),
         (&["status", "-A", "-n", "shop"], "cannot be used with"),
         (&["check", "-o", "long"], "short"),
