@@ -269,6 +269,11 @@ impl ResolverFixture {
         until(|| self.held() == count).await;
     }
 
+    /// Resolves once `count` requests are held and one wake was requested, which happens just after.
+    pub(crate) async fn wait_until_waking(&self, count: usize) {
+        until(|| (self.held(), self.wake_requests()) == (count, 1)).await;
+    }
+
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }

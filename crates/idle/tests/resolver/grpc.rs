@@ -202,8 +202,7 @@ async fn every_kind_of_call_waits_and_is_answered() {
         both(client().await),
     );
     let wake = async {
-        fixture.wait_until_held(4).await;
-        assert_eq!(fixture.wake_requests(), 1);
+        fixture.wait_until_waking(4).await;
         fixture.pods(&[pod(&fixture).await]);
     };
     tokio::join!(calls.0, calls.1, calls.2, calls.3, wake);

@@ -20,8 +20,7 @@ async fn a_request_is_held_until_a_pod_is_ready_and_its_answer_shows_that() {
     let pod = Pod::new(&fixture.tasks).await;
     let answer = fixture.exchange(GET_AND_CLOSE);
     let wake = async {
-        fixture.wait_until_held(1).await;
-        assert_eq!(fixture.wake_requests(), 1);
+        fixture.wait_until_waking(1).await;
         fixture.pods(&[pod.address]);
     };
     let (answer, ()) = tokio::join!(answer, wake);

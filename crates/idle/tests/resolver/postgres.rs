@@ -134,8 +134,7 @@ async fn psql_wakes_a_database_and_gets_its_answer() {
         async move { stdout_of(&psql, arguments).await }
     };
     let wake = async {
-        fixture.wait_until_held(1).await;
-        assert_eq!(fixture.wake_requests(), 1);
+        fixture.wait_until_waking(1).await;
         let running = database.start(&psql).await;
         fixture.pods(&[database.address]);
         running

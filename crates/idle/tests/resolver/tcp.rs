@@ -43,8 +43,7 @@ async fn a_server_may_speak_first_and_a_client_may_close_first() {
     let silent = fixture.connect().await;
     let talkative = fixture.connect().await;
     // Both request the wake at accept.
-    fixture.wait_until_held(2).await;
-    assert_eq!(fixture.wake_requests(), 1);
+    fixture.wait_until_waking(2).await;
     let answers = async { tokio::join!(talk(silent, b""), talk(talkative, b"early words")) };
     let wake = async { fixture.pods(&[greeter(&fixture).await]) };
     let ((silent, talkative), ()) = tokio::join!(answers, wake);
@@ -82,8 +81,7 @@ async fn port_checks_can_be_ignored() {
     until(|| fixture.resolver.accepted.accepted_among(&[source]) == [source]).await;
     let mut client = fixture.connect().await;
     client.write_all(b"x").await.unwrap();
-    fixture.wait_until_held(1).await;
-    assert_eq!(fixture.wake_requests(), 1);
+    fixture.wait_until_waking(1).await;
     assert_eq!(
         fixture
             .resolver
@@ -108,8 +106,7 @@ async fn a_silent_client_that_stays_waits_for_the_server_to_speak() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(6)).await;
     tokio::time::resume();
-    fixture.wait_until_held(1).await;
-    assert_eq!(fixture.wake_requests(), 1);
+    fixture.wait_until_waking(1).await;
 }
 
 #[tokio::test]
@@ -186,8 +183,7 @@ async fn bytes_that_are_not_tls_do_not_wake_a_tls_service() {
 async fn a_thousand_held_connections_are_all_served() {
     let fixture = ResolverFixture::new("TCP", &json!({"queue": {"perPod": 50}}));
     let clients = join_all((0..1000).map(|_| fixture.connect())).await;
-    fixture.wait_until_held(1000).await;
-    assert_eq!(fixture.wake_requests(), 1);
+    fixture.wait_until_waking(1000).await;
     let pods = [greeter(&fixture).await, greeter(&fixture).await];
     fixture.pods(&pods);
     let answers = clients
