@@ -21,8 +21,10 @@ pub const RELEASE_PAYLOAD: ResourceType = ResourceType::namespaced(
 pub const IMAGE_STREAM: ResourceType =
     ResourceType::namespaced("ImageStream", "image.openshift.io/v1", "imagestreams");
 
-/// Reading of one kind by watches.
+/// Reading of one kind by watches, and of single objects.
 const READ: &[&str] = &["get", "list", "watch"];
+/// Reading of one kind by watches.
+const WATCH: &[&str] = &["list", "watch"];
 
 /// The registration of this area.
 pub const AREA: Area = Area {
@@ -42,18 +44,14 @@ pub const AREA: Area = Area {
                 Right::new(
                     "release.openshift.io",
                     &["releasepayloads"],
-                    &["get", "list", "watch", "create", "patch", "delete"],
+                    &["list", "watch", "create", "patch", "delete"],
                 ),
                 Right::new(
                     "batch",
                     &["jobs"],
-                    &["get", "list", "watch", "create", "patch", "delete"],
+                    &["list", "watch", "create", "patch", "delete"],
                 ),
-                Right::new(
-                    "prow.k8s.io",
-                    &["prowjobs"],
-                    &["get", "list", "watch", "create"],
-                ),
+                Right::new("prow.k8s.io", &["prowjobs"], &["list", "watch", "create"]),
                 Right::new("", &["events"], &["create", "update", "get"]),
                 Right::new("", &["configmaps"], &["get"]),
                 // Keys of run tokens, and results of upgrades.
@@ -65,14 +63,14 @@ pub const AREA: Area = Area {
             scope: RoleScope::Cluster,
             account: "neap-release-payloads",
             rights: &[
-                Right::new("release.openshift.io", &["releasepayloads"], READ),
+                Right::new("release.openshift.io", &["releasepayloads"], WATCH),
                 Right::new(
                     "release.openshift.io",
                     &["releasepayloads/status"],
                     &["update"],
                 ),
-                Right::new("batch", &["jobs"], READ),
-                Right::new("prow.k8s.io", &["prowjobs"], READ),
+                Right::new("batch", &["jobs"], WATCH),
+                Right::new("prow.k8s.io", &["prowjobs"], WATCH),
                 Right::new("image.openshift.io", &["imagestreams"], &["get"]),
                 Right::new("", &["pods"], &["list"]),
                 Right::new("", &["events"], &["create", "update", "get"]),

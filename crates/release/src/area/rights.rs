@@ -1,5 +1,7 @@
-//! The processes that import have the rights that they use, and no others: on a server that enforces RBAC,
-//! each does all it can do under the roles of the area.
+//! The processes have the rights that they use, and no others: on a server that enforces RBAC, each does all it
+//! can do under the roles of the area.
+
+mod controllers;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
