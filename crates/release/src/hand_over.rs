@@ -6,7 +6,7 @@
 //! with `--handed-over-only`.
 //!
 //! An owner changes in two writes of the same object: the first takes the stream from its owner, the second
-//! gives it to the other. In between nobody owns it, for long enough that what the first owner has begun is
+//! gives it to the other. In between it has no owner, for long enough that what the first owner has begun is
 //! over. A change that was interrupted is finished, or undone, by asking for it again.
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ pub enum Step {
         /// Annotations to set, or to remove.
         annotations: Value,
     },
-    /// Give the stream, which nobody owns, to the new owner.
+    /// Give the stream, which has no owner, to the new one.
     Take {
         /// Annotations to set, or to remove.
         annotations: Value,

@@ -48,7 +48,7 @@ fn a_stream_is_handed_over_and_back_and_never_has_two_owners() {
     let nobody = written(&original, &annotations);
     assert_eq!(owners(&nobody), (false, false));
     let Step::Take { annotations } = next(&nobody, Some(CONFIG), Owner::Neaptide).unwrap() else {
-        panic!("nobody owns it");
+        panic!("it has no owner");
     };
     let ours = written(&nobody, &annotations);
     assert_eq!(owners(&ours), (false, true));
@@ -61,7 +61,7 @@ fn a_stream_is_handed_over_and_back_and_never_has_two_owners() {
     let nobody = written(&ours, &annotations);
     assert_eq!(owners(&nobody), (false, false));
     let Step::Take { annotations } = next(&nobody, Some(CONFIG), Owner::Original).unwrap() else {
-        panic!("nobody owns it");
+        panic!("it has no owner");
     };
     assert_eq!(written(&nobody, &annotations), original, "as it was before");
 }

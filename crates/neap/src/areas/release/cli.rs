@@ -51,7 +51,7 @@ its status. Nothing is written. neap release payloads --shadow does the same all
 const HAND_OVER_HELP: &str = "\
 The original owns streams whose configuration is in the annotation release.openshift.io/config; a controller
 with --handed-over-only owns those whose configuration is in a ConfigMap. The owner changes in two steps, and
-in between nobody owns the stream. A change that was interrupted is finished or undone by the same commands.";
+in between the stream has no owner. A change that was interrupted is finished or undone by the same commands.";
 
 const VALIDATE_HELP: &str = "\
 Checks every *.json file below DIR: unknown fields, values that are not valid, periodic jobs that are
@@ -249,7 +249,7 @@ struct MoveOptions {
     /// Name of the stream, or of its source ImageStream
     stream: String,
 
-    /// How long nobody owns the stream, so that what its owner has begun ends
+    /// How long the stream is without an owner, so that what the old one has begun ends
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     wait: Duration,
 

@@ -132,7 +132,7 @@ pub(super) async fn move_to(
                 source = annotate(&releases, &source, &annotations).await?;
                 let seconds = options.wait.as_secs();
                 let text = format!(
-                    "{} nobody owns {key} for {seconds} seconds: what was begun ends meanwhile",
+                    "{} {key} has no owner for {seconds} seconds: what was begun ends meanwhile",
                     symbols.note
                 );
                 print::text(out, &text)?;

@@ -30,7 +30,7 @@ async fn a_stream_is_written_only_while_it_is_handed_over() {
     assert_eq!(cluster.writes(), 0, "the original owns the stream");
     cluster.move_to(Owner::Neaptide).await;
     cluster.pass(MINUTE * 20).await;
-    assert_eq!(cluster.writes(), 0, "nobody owns the stream");
+    assert_eq!(cluster.writes(), 0, "the stream has no owner");
     cluster.move_to(Owner::Neaptide).await;
     cluster.pass(SECOND * 5).await;
     let newest = cluster.state().await.newest.unwrap();
