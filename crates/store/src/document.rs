@@ -161,6 +161,17 @@ pub struct ListRequest<'a> {
 pub struct Cursor {
     pub(crate) transaction: i64,
     pub(crate) revision: i64,
+    /// The newest number of the database when it was read: it says what the reader may know, also in a
+    /// collection that seldom changes.
+    #[serde(default)]
+    pub(crate) seen: i64,
+}
+
+impl Cursor {
+    /// The newest number that the reader may know.
+    pub(crate) fn newest(self) -> i64 {
+        self.seen.max(self.revision)
+    }
 }
 
 /// The newest change of a document.

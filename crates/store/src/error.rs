@@ -32,6 +32,9 @@ pub enum Error {
     /// The database cannot be used at this moment.
     #[error("the database cannot be used")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The database has no room for the write, which did not happen.
+    #[error("the disk of the database is full")]
+    Full(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The changes after this position are no longer known; list again.
     #[error("the changes after this position are no longer known: list again and start a new feed")]
     FeedExpired,
@@ -65,6 +68,9 @@ pub enum Error {
 impl Error {
     /// Whether the same call may succeed later without any change by the caller.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_))
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::OutcomeUnknown(_) | Self::Full(_)
+        )
     }
 }

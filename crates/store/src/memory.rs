@@ -375,6 +375,16 @@ impl Memory {
         waiting.count() as i64
     }
 
+    pub(crate) fn next_claim(&self, collection: &str, queue: &str, now: i64) -> Option<i64> {
+        let state = self.0.lock();
+        let waiting = state
+            .work
+            .iter()
+            .filter(|((of, ..), work)| *of == collection && work.queue == Some(queue));
+        let due = waiting.map(|(_, work)| work.not_before.max(work.expires_at) - now);
+        due.min()
+    }
+
     pub(crate) fn changes(
         &self,
         collection: &'static str,
@@ -383,12 +393,15 @@ impl Memory {
         now: i64,
     ) -> Result<Changes, Error> {
         let state = self.0.lock();
-        let unknown = after.revision > state.sequence;
-        let forgotten = after.revision != 0 && after.revision < state.purged;
+        let unknown = after.newest() > state.sequence;
+        let forgotten = after.newest() != 0 && after.newest() < state.purged;
         if unknown || forgotten {
             return Err(Error::FeedExpired);
         }
-        let mut cursor = after;
+        let mut cursor = Cursor {
+            seen: state.sequence,
+            ..after
+        };
         let mut changes = Vec::new();
         for (revision, (at, ..)) in state.changes.range(after.revision + 1..) {
             if at.0 != collection {

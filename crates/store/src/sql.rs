@@ -4,6 +4,7 @@
 //! connection that writes, because it has one writer in any case, and several that read.
 
 mod dialect;
+mod lineage;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -69,6 +70,9 @@ impl Sql {
                         for statement in dialect.on_connect() {
                             connection.execute(*statement).await?;
                         }
+                        if let Some(jump) = dialect.on_reconnect() {
+                            connection.execute(jump).await?;
+                        }
                         Ok(())
                     })
                 })
@@ -110,5 +114,14 @@ impl Sql {
 }
 
 fn unavailable(error: sqlx::Error) -> Error {
+    if is_full(&error) {
+        return Error::Full(error.into());
+    }
     Error::Unavailable(error.into())
+}
+
+/// Whether the database has no room: `disk_full` of PostgreSQL, or `SQLITE_FULL`.
+fn is_full(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("53100" | "13"))
 }

@@ -245,6 +245,22 @@ impl Store {
         self.call(StoreCall::read("queue_length"), doing).await
     }
 
+    /// The milliseconds until a document of a queue may be claimed, if there is one and nothing changes
+    /// before: none or less than none if it may be claimed now.
+    pub async fn next_claim(
+        &self,
+        collection: &'static str,
+        queue: &str,
+    ) -> Result<Option<i64>, Error> {
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => Ok(memory.next_claim(collection, queue, clock())),
+                Engine::Sql(sql) => sql.next_claim(collection, queue).await,
+            }
+        };
+        self.call(StoreCall::read("next_claim"), doing).await
+    }
+
     /// The newest change of each document that changed after a position.
     pub async fn changes(
         &self,

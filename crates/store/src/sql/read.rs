@@ -74,7 +74,8 @@ impl Sql {
         after: Cursor,
         limit: usize,
     ) -> Result<Changes, Error> {
-        self.check_cursor(after).await?;
+        // Read before the changes, so that it is no newer than they are.
+        let seen = self.check_cursor(after).await?;
         let text = "SELECT c.part, c.id, d.revision, d.body, d.updated_at, c.txn, c.revision
             FROM neap_changes c LEFT JOIN neap_documents d
               ON d.collection = c.collection AND d.part = c.part AND d.id = c.id
@@ -89,12 +90,13 @@ impl Sql {
             .fetch_all(&self.reader)
             .await
             .map_err(unavailable)?;
-        let mut cursor = after;
+        let mut cursor = Cursor { seen, ..after };
         let mut changes = Vec::with_capacity(rows.len());
         for row in &rows {
             cursor = Cursor {
                 transaction: row.get(5),
                 revision: row.get(6),
+                seen,
             };
             let partition = Partition::from_name(row.get(0));
             let key = DocumentKey::new(collection, &partition, row.get::<String, _>(1));
@@ -105,23 +107,24 @@ impl Sql {
         Ok(Changes { changes, cursor })
     }
 
-    /// Refuses a position from which changes are forgotten, and one of the future, which a database
-    /// that was restored from a backup has never reached.
-    async fn check_cursor(&self, after: Cursor) -> Result<(), Error> {
-        if after == Cursor::default() {
-            return Ok(());
-        }
+    /// Refuses a position from which changes are forgotten, and one that this database has never reached
+    /// because it was restored from a backup. Returns the newest number.
+    async fn check_cursor(&self, after: Cursor) -> Result<i64, Error> {
         let text = "SELECT CAST({last_revision} AS BIGINT),
-            (SELECT value FROM neap_meta WHERE name = 'purged')";
+            (SELECT value FROM neap_meta WHERE name = 'purged'),
+            (SELECT count(*) FROM neap_gaps WHERE gap_from < $1 AND $1 < gap_to)";
+        let newest = after.newest();
         let row = sqlx::query(self.dialect.sql(text))
+            .bind(newest)
             .fetch_one(&self.reader)
             .await
             .map_err(unavailable)?;
-        let (last, purged): (i64, Option<i64>) = (row.get(0), row.get(1));
-        if after.revision > last || after.revision < purged.unwrap_or_default() {
+        let (last, purged, gaps): (i64, Option<i64>, i64) = (row.get(0), row.get(1), row.get(2));
+        let is_unknown = newest > last || newest < purged.unwrap_or_default() || gaps > 0;
+        if newest != 0 && is_unknown {
             return Err(Error::FeedExpired);
         }
-        Ok(())
+        Ok(last)
     }
 
     pub(crate) async fn expire(&self) -> Result<usize, Error> {

@@ -11,6 +11,9 @@ use crate::error::Error;
 /// The schema of this program: the number of migrations.
 const SCHEMA: i64 = MIGRATIONS.len() as i64;
 
+/// The first schema with gaps.
+const GAPS_SINCE: i64 = 3;
+
 struct Migration {
     /// The oldest schema whose programs can use the tables after this migration.
     readable_by: i64,
@@ -71,6 +74,14 @@ const MIGRATIONS: &[Migration] = &[
     Migration {
         readable_by: 1,
         both: &["INSERT INTO neap_meta (name, value) VALUES ('purged', 0)"],
+        sqlite: &[],
+        postgres: &[],
+    },
+    // Where the numbers have jumped. Programs before schema 3 go on with the number of the last jump.
+    Migration {
+        readable_by: 1,
+        both: &["CREATE TABLE neap_gaps (
+                gap_from BIGINT NOT NULL, gap_to BIGINT NOT NULL PRIMARY KEY)"],
         sqlite: &[],
         postgres: &[],
     },
@@ -135,6 +146,9 @@ impl Sql {
                     .await
                     .map_err(unavailable)?;
             }
+        }
+        if ours >= GAPS_SINCE {
+            self.jump(&mut transaction).await?;
         }
         transaction.commit().await.map_err(unavailable)
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
+use sqlx::{Executor, Row};
 
 use super::{Dialect, Sql};
 use crate::{
@@ -50,4 +51,76 @@ async fn a_program_of_the_version_before_works_on_the_tables_of_this_one() {
     let create = Commit::default().create(key("a"), json!({}));
     sql.commit(create).await.unwrap();
     assert_eq!(sql.dialect, Dialect::Sqlite);
+}
+
+#[tokio::test]
+async fn a_full_sqlite_is_told_and_works_again_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let sql = sql(&folder).await;
+    let large = |id: &str| {
+        Commit::default()
+            .create(key(id), json!({"text": "x".repeat(3000)}))
+            .create(key(&format!("{id}-beside")), json!({}))
+            .announce("topic", json!({}))
+    };
+    sql.commit(large("first")).await.unwrap();
+    // The pool of SQLite has one connection that writes, so that the limit concerns every write.
+    sql.writer
+        .execute("PRAGMA max_page_count = 60")
+        .await
+        .unwrap();
+    let mut written = 1;
+    let error = loop {
+        match sql.commit(large(&format!("n{written}"))).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 500, "it is never full");
+    };
+    assert!(matches!(error, Error::Full(_)), "{error:?}");
+    let refused = format!("n{written}");
+    for id in [refused.clone(), format!("{refused}-beside")] {
+        assert!(sql.get(&key(&id)).await.unwrap().is_none(), "{id}");
+    }
+    assert_eq!(sql.outbox(1000).await.unwrap().len(), written);
+    sql.writer
+        .execute("PRAGMA max_page_count = 10000")
+        .await
+        .unwrap();
+    sql.commit(large(&refused)).await.unwrap();
+    assert_eq!(sql.outbox(1000).await.unwrap().len(), written + 1);
+}
+
+#[tokio::test]
+async fn only_the_newest_jumps_are_kept_and_readers_of_before_list_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = sql(&folder).await;
+    first
+        .commit(Commit::default().create(key("a"), json!({})))
+        .await
+        .unwrap();
+    let start = crate::Cursor::default();
+    let old = first.changes("things", start, 9).await.unwrap().cursor;
+    let mut first_after = None;
+    // The clock of SQLite has milliseconds, so that some of these do nothing.
+    let mut gaps = Vec::new();
+    for _ in 0..100_000 {
+        let mut tx = first.begin().await.unwrap();
+        first.jump(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
+        let text = "SELECT gap_to FROM neap_gaps ORDER BY gap_to";
+        let rows = sqlx::query(text).fetch_all(&first.reader).await.unwrap();
+        gaps = rows.iter().map(|row| row.get::<i64, _>(0)).collect();
+        let newest = gaps.last().copied().filter(|it| *it > old.newest());
+        first_after = first_after.or(newest);
+        if first_after.is_some_and(|it| it < gaps[0]) {
+            break;
+        }
+    }
+    assert_eq!(gaps.len(), 256);
+    let error = first.changes("things", old, 9).await.unwrap_err();
+    assert!(matches!(error, Error::FeedExpired), "{error}");
+    // One that begins anew stays, although nothing of its collection has changed since.
+    let new = first.changes("things", start, 9).await.unwrap().cursor;
+    first.changes("things", new, 9).await.unwrap();
 }

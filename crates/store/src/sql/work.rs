@@ -133,6 +133,24 @@ impl Sql {
         Ok(row.get(0))
     }
 
+    pub(crate) async fn next_claim(
+        &self,
+        collection: &str,
+        queue: &str,
+    ) -> Result<Option<i64>, Error> {
+        let text =
+            "SELECT min(CASE WHEN not_before > expires_at THEN not_before ELSE expires_at END)
+                - {now}
+            FROM neap_work WHERE collection = $1 AND queue = $2";
+        let row = sqlx::query(self.dialect.sql(text))
+            .bind(collection)
+            .bind(queue)
+            .fetch_one(&self.reader)
+            .await
+            .map_err(unavailable)?;
+        Ok(row.get(0))
+    }
+
     /// Removes what is beside an expired document, whose collection is known by name only.
     pub(super) async fn forget_named(
         &self,

@@ -2,7 +2,7 @@
 
 use sqlx::{Any, Row, Transaction};
 
-use super::{CHANNEL, Sql, dialect::Dialect, unavailable};
+use super::{CHANNEL, Sql, dialect::Dialect, is_full, unavailable};
 use crate::{
     commit::{Commit, Precondition, QueueChange, Write},
     document::{DocumentKey, Etag, Lease, UniqueKey},
@@ -75,6 +75,7 @@ impl Sql {
         }
         match self.end(tx).await {
             Ok(()) => Ok(etags),
+            Err(error) if is_full(&error) => Err(Error::Full(error.into())),
             // The answer was lost, not necessarily the commit.
             Err(error) => match last {
                 Some((key, etag)) if self.was_committed(key, etag).await => Ok(etags),

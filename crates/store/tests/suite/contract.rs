@@ -30,12 +30,14 @@ contracts! {
     self::a_worker_that_lost_its_lease_writes_nothing,
     self::partitions_take_turns,
     self::claims_are_counted_until_work_makes_progress,
+    self::a_worker_knows_when_the_next_lease_ends,
     self::the_feed_reports_changes_and_deletions,
     self::a_position_of_the_future_is_refused,
     self::secure_fields_are_stored_sealed,
     self::lists_are_paged_in_order,
     self::ids_are_lower_case_and_not_empty,
     crowd::concurrent_writers_lose_no_update_and_readers_no_change,
+    crowd::every_key_is_linearizable_under_sixteen_writers,
     crowd::no_two_workers_hold_a_document,
 }
 
@@ -332,6 +334,23 @@ async fn claims_are_counted_until_work_makes_progress(store: Store) {
     store.release(&third, 60_000).await.unwrap();
     let later = store.claim(THINGS, "work", "one", 0).await.unwrap();
     assert!(later.is_none(), "it was released with a delay");
+}
+
+async fn a_worker_knows_when_the_next_lease_ends(store: Store) {
+    let next = || async { store.next_claim(THINGS, "work").await.unwrap() };
+    assert_eq!(next().await, None, "nothing waits");
+    for id in ["a", "b"] {
+        let create = put(key(id), Precondition::Absent, WORK);
+        store.commit(Commit::default().with(create)).await.unwrap();
+    }
+    assert!(next().await.unwrap() <= 0, "both wait");
+    for duration in [600_000, 60_000] {
+        let claimed = store.claim(THINGS, "work", "one", duration).await.unwrap();
+        assert!(claimed.is_some());
+    }
+    let first = next().await.unwrap();
+    assert!((30_000..=60_000).contains(&first), "{first}");
+    assert_eq!(store.next_claim(THINGS, "other").await.unwrap(), None);
 }
 
 async fn the_feed_reports_changes_and_deletions(store: Store) {

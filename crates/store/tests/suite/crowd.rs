@@ -107,6 +107,112 @@ async fn follow(store: &Store, ended: &AtomicBool) -> BTreeMap<String, Value> {
     }
 }
 
+/// When something happened, in an order in which nothing happens at once.
+#[derive(Debug, Default)]
+struct Order(AtomicUsize);
+
+impl Order {
+    fn next(&self) -> usize {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+/// A call as its caller sees it: begun, ended, and the value of the counter that it read or wrote.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    begun: usize,
+    ended: usize,
+    value: i64,
+}
+
+/// Each counter behaves as if every call happened at one moment between its begin and its end: writers add
+/// one, so that the value is the number of writes before that moment.
+pub(crate) async fn every_key_is_linearizable_under_sixteen_writers(store: Store) {
+    let (order, ended) = (Arc::new(Order::default()), Arc::new(AtomicBool::new(false)));
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let (store, order) = (store.clone(), order.clone());
+        writers.spawn(async move {
+            let mut calls = Vec::new();
+            for turn in 0..INCREMENTS {
+                let id = format!("counter-{}", (writer + turn) % COUNTERS);
+                let begun = order.next();
+                let value = increment(&store, &id).await.unwrap();
+                let ended = order.next();
+                calls.push((
+                    id,
+                    Call {
+                        begun,
+                        ended,
+                        value,
+                    },
+                ));
+            }
+            calls
+        });
+    }
+    let mut readers = JoinSet::new();
+    for reader in 0..4 {
+        let (store, order, ended) = (store.clone(), order.clone(), ended.clone());
+        readers.spawn(async move {
+            let mut calls = Vec::new();
+            for turn in reader.. {
+                if ended.load(Ordering::SeqCst) {
+                    break;
+                }
+                let id = format!("counter-{}", turn % COUNTERS);
+                let begun = order.next();
+                let found = store.get(Scope::Everywhere, &key(&id)).await.unwrap();
+                let value = found.map_or(0, |it| it.body["n"].as_i64().unwrap());
+                let ended = order.next();
+                calls.push((
+                    id,
+                    Call {
+                        begun,
+                        ended,
+                        value,
+                    },
+                ));
+                tokio::task::yield_now().await;
+            }
+            calls
+        });
+    }
+    let writes: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
+    ended.store(true, Ordering::SeqCst);
+    let reads: Vec<_> = readers.join_all().await.into_iter().flatten().collect();
+    assert!(!reads.is_empty());
+    for counter in 0..COUNTERS {
+        let id = format!("counter-{counter}");
+        let of = |calls: &[(String, Call)]| -> Vec<Call> {
+            let of = calls.iter().filter(|(it, _)| *it == id);
+            of.map(|(_, call)| *call).collect()
+        };
+        judge(&of(&writes), &of(&reads));
+    }
+}
+
+fn judge(writes: &[Call], reads: &[Call]) {
+    let mut by_value = writes.to_vec();
+    by_value.sort_by_key(|it| it.value);
+    let values: Vec<_> = by_value.iter().map(|it| it.value).collect();
+    let all: Vec<_> = (1..).take(writes.len()).collect();
+    assert_eq!(values, all, "each value is written once");
+    // In the order of values, no call ended before one of a smaller value had begun. A read of a value comes
+    // after its write and before the next one.
+    let mut history: Vec<_> = writes.iter().map(|it| (it.value, 0, *it)).collect();
+    history.extend(reads.iter().map(|it| (it.value, 1, *it)));
+    history.sort_by_key(|(value, kind, call)| (*value, *kind, call.begun));
+    let mut begun_last = 0;
+    for (value, kind, call) in history {
+        assert!(
+            call.ended > begun_last,
+            "{value} {kind}: {call:?} comes too late"
+        );
+        begun_last = begun_last.max(call.begun);
+    }
+}
+
 pub(crate) async fn no_two_workers_hold_a_document(store: Store) {
     const DOCUMENTS: usize = 12;
     for at in 0..DOCUMENTS {

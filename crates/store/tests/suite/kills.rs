@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use neap_store::{Cursor, Scope, Store};
+use neap_store::{Cursor, Error, Scope, Store};
 use tokio::task::JoinSet;
 
 use crate::{THINGS, contract::key, crowd::increment, options, postgres::Postgres};
@@ -86,9 +86,17 @@ async fn last_in_feed(store: &Store, ended: &AtomicBool) -> i64 {
     let (mut cursor, mut last) = (Cursor::default(), 0);
     loop {
         let is_last = ended.load(Ordering::Relaxed);
-        let Ok(read) = store.changes(THINGS, cursor, 5).await else {
-            tokio::task::yield_now().await;
-            continue;
+        let read = match store.changes(THINGS, cursor, 5).await {
+            Ok(read) => read,
+            // It had seen a number that the database has lost, although nothing that was committed.
+            Err(Error::FeedExpired) => {
+                cursor = Cursor::default();
+                continue;
+            }
+            Err(_) => {
+                tokio::task::yield_now().await;
+                continue;
+            }
         };
         let is_empty = read.changes.is_empty();
         cursor = read.cursor;

@@ -13,6 +13,7 @@ mod cut;
 mod kills;
 mod postgres;
 mod postgresql_only;
+mod restored;
 mod rolling;
 
 use std::sync::{
