@@ -2,10 +2,12 @@
 //!
 //! A worker holds a lease and renews it; every write carries the fence of the lease, so that a worker
 //! that was stopped and returns writes nothing. A renewal that fails is tried again until two thirds of
-//! the lease are over. Work that fails its workers repeatedly is parked with the reason.
+//! the lease are over. Work that fails its workers repeatedly is given up with the reason.
 
 mod end;
 mod journal;
+mod outbox;
+mod renewal;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
@@ -38,9 +40,9 @@ pub struct BackendOptions {
     pub lease: Duration,
     /// How often a lease is renewed.
     pub renewal: Duration,
-    /// How often the queues are read if nothing is announced.
+    /// How often the queues are read if nothing is announced and no lease ends before.
     pub poll: Duration,
-    /// How often work is claimed without progress before it is parked.
+    /// How often work is claimed without progress before it is given up.
     pub max_dequeues: i64,
     /// The time that workers have to hand over when the process stops.
     pub hand_over: Duration,
@@ -79,8 +81,14 @@ struct Shared {
     telemetry: Telemetry,
 }
 
+/// How often the outbox is read.
+const OUTBOX_INTERVAL: Duration = Duration::from_secs(5);
 /// How often expired documents are removed.
 const EXPIRY_INTERVAL: Duration = Duration::from_mins(1);
+/// The least delay between two looks at the queues: another backend may be claiming what could be claimed.
+const CLAIM_INTERVAL: Duration = Duration::from_millis(200);
+/// The delay after the end of a lease before it is claimed: the database rounds times.
+const CLAIM_MARGIN: Duration = Duration::from_millis(10);
 /// The delay after the database could not be used.
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -108,7 +116,7 @@ impl Backend {
         Component::new(name, move |stop| async move { backend.run(stop).await })
     }
 
-    /// Listens to announcements and removes what has expired.
+    /// Listens to announcements, empties the outbox and removes what has expired.
     pub fn housekeeping(&self, name: &'static str) -> Component {
         let backend = self.clone();
         Component::new(name, move |stop| async move {
@@ -134,10 +142,20 @@ impl Backend {
                     clock.sleep(EXPIRY_INTERVAL).await;
                 }
             };
+            let delivering = async {
+                loop {
+                    if let Err(error) = backend.deliver().await {
+                        let why = chain(&error);
+                        tracing::warn!(why, "the outbox was not read; it is read again");
+                    }
+                    clock.sleep(OUTBOX_INTERVAL).await;
+                }
+            };
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = listening => {}
                 () = expiring => {}
+                () = delivering => {}
             }
         })
     }
@@ -155,11 +173,16 @@ impl Backend {
                 continue;
             }
             let is_full = workers.len() >= self.0.options.workers;
+            let poll = if is_full {
+                self.0.options.poll
+            } else {
+                self.until_claim().await
+            };
             tokio::select! {
                 () = stop.cancelled() => {}
                 _ = announced.changed(), if !is_full => {}
                 Some(_) = workers.join_next(), if is_full => {}
-                () = clock.sleep(self.0.options.poll) => {}
+                () = clock.sleep(poll) => {}
             }
         }
         // Each worker ends its attempt and its lease, so that another backend continues at once.
@@ -168,17 +191,32 @@ impl Backend {
         let _ = clock.within(self.0.options.hand_over, ended).await;
     }
 
+    /// The time until the queues are read again: the work of a backend that died is claimed as soon as its
+    /// lease ends, and not at the poll after it.
+    async fn until_claim(&self) -> Duration {
+        let mut wait = self.0.options.poll;
+        for collection in [CLUSTERS, SUBSCRIPTIONS] {
+            // If the database cannot be used, the poll reports it.
+            if let Ok(Some(next)) = self.store().next_claim(collection, QUEUE).await {
+                let next = Duration::from_millis(u64::try_from(next).unwrap_or_default());
+                wait = wait.min((next + CLAIM_MARGIN).max(CLAIM_INTERVAL));
+            }
+        }
+        wait
+    }
+
     /// Claims one document and starts a worker for it. False if there is none.
     async fn claim(&self, workers: &mut JoinSet<()>, stop: &CancellationToken) -> bool {
         let BackendOptions { owner, .. } = &self.0.options;
         let lease = self.0.options.lease_millis();
         for collection in [CLUSTERS, SUBSCRIPTIONS] {
+            let claimed_at = self.clock().uptime();
             match self.store().claim(collection, QUEUE, owner, lease).await {
                 Ok(Some(claimed)) => {
                     let (backend, stop) = (self.clone(), stop.clone());
                     workers.spawn(async move {
                         if collection == CLUSTERS {
-                            backend.work_on_cluster(claimed, stop).await;
+                            backend.work_on_cluster(claimed, claimed_at, stop).await;
                         } else {
                             backend.work_on_subscription(claimed).await;
                         }

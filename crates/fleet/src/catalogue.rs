@@ -25,7 +25,7 @@ pub struct Catalogue {
     role_sets: Arc<RwLock<Feed>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Feed {
     cursor: Cursor,
     documents: Vec<(String, Value)>,
@@ -68,32 +68,37 @@ impl Catalogue {
     /// Reads all changes.
     pub async fn read(&self) -> Result<(), Error> {
         for (collection, feed) in [(VERSIONS, &self.versions), (ROLE_SETS, &self.role_sets)] {
-            loop {
-                let cursor = feed.read().cursor;
-                let changes = match self.store.changes(collection, cursor, FEED_PAGE).await {
-                    // The database forgot, or is an older one: start anew.
-                    Err(Error::FeedExpired) => {
-                        *feed.write() = Feed::default();
-                        continue;
-                    }
-                    changes => changes?,
-                };
-                let mut feed = feed.write();
-                let is_last = changes.changes.len() < FEED_PAGE;
-                for change in changes.changes {
-                    feed.documents.retain(|(id, _)| *id != change.key.id);
-                    if let Some(document) = change.document {
-                        feed.documents.push((change.key.id, document.body));
-                    }
-                }
-                feed.cursor = changes.cursor;
-                feed.is_read |= is_last;
-                if is_last {
-                    break;
-                }
-            }
+            let last = feed.read().clone();
+            let read = match self.read_feed(collection, last).await {
+                // The database forgot, or was restored from a backup: all documents are read again, and
+                // the last ones are used until then.
+                Err(Error::FeedExpired) => self.read_feed(collection, Feed::default()).await,
+                read => read,
+            };
+            *feed.write() = read?;
         }
         Ok(())
+    }
+
+    async fn read_feed(&self, collection: &'static str, mut feed: Feed) -> Result<Feed, Error> {
+        loop {
+            let changes = self
+                .store
+                .changes(collection, feed.cursor, FEED_PAGE)
+                .await?;
+            let is_last = changes.changes.len() < FEED_PAGE;
+            for change in changes.changes {
+                feed.documents.retain(|(id, _)| *id != change.key.id);
+                if let Some(document) = change.document {
+                    feed.documents.push((change.key.id, document.body));
+                }
+            }
+            feed.cursor = changes.cursor;
+            if is_last {
+                feed.is_read = true;
+                return Ok(feed);
+            }
+        }
     }
 
     /// The versions that can be installed, in order, in the form of clients.

@@ -115,6 +115,7 @@ impl Frontend {
             .fallback(middleware::not_found)
             .layer(from_fn_with_state(self.clone(), middleware::authenticate))
             .layer(from_fn_with_state(self.clone(), middleware::deadline))
+            .layer(from_fn(middleware::contain))
             .layer(from_fn(middleware::headers))
             .layer(from_fn_with_state(log, access_log))
             .with_state(self.clone());

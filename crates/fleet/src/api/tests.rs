@@ -51,8 +51,72 @@ fn stored(fields: &'static [Field], depth: u32) -> BoxedStrategy<Value> {
         .boxed()
 }
 
+/// The same without objects that are empty, which a client does not tell from none.
+fn pruned(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), pruned(value)))
+            .filter(|(_, value)| *value != json!({}))
+            .collect(),
+        Value::Array(items) => items.iter().map(pruned).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The path of a member that the table does not mention, or does not show, and that is not as before.
+/// Items of lists that have another name now are others.
+fn changed_outside(fields: &[Field], old: &Value, new: &Value, path: &str) -> Option<String> {
+    let members = old.as_object().into_iter().flatten();
+    for (name, value) in members {
+        let path = format!("{path}/{name}");
+        let now = &new[name];
+        let field = fields.iter().find(|field| field.stored == name);
+        let found = match field.map(|field| field.kind) {
+            None | Some(Kind::Secret) => (now != value).then_some(path),
+            Some(Kind::Object(inner)) => changed_outside(inner, value, now, &path),
+            Some(Kind::List(inner)) => {
+                let items = value.as_array().into_iter().flatten();
+                let mut pairs = items.filter_map(|item| {
+                    let now = now.as_array()?.iter();
+                    let mut same = now.filter(|it| it["name"] == item["name"]);
+                    Some((item, same.next()?))
+                });
+                pairs.find_map(|(item, now)| changed_outside(inner, item, now, &path))
+            }
+            Some(Kind::Map(inner)) => {
+                let members = value.as_object().into_iter().flatten();
+                let mut pairs = members.filter_map(|(name, item)| Some((item, now.get(name)?)));
+                pairs.find_map(|(item, now)| changed_outside(inner, item, now, &path))
+            }
+            Some(_) => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// A client of one version changes all that it sees: nothing else changes, at any level.
+    #[test]
+    fn a_client_changes_only_what_its_version_has(
+        (version, original, other) in prop::sample::select(names().collect::<Vec<_>>())
+            .prop_flat_map(|name| {
+                let fields = find(name).unwrap().fields;
+                (Just(name), stored(fields, 0), stored(fields, 0))
+            })
+    ) {
+        let fields = find(version).unwrap().fields;
+        let wanted = project(fields, &other, false);
+        let mut changed = original.clone();
+        overlay(fields, &mut changed, &wanted);
+        prop_assert_eq!(pruned(&project(fields, &changed, false)), pruned(&wanted));
+        prop_assert_eq!(changed_outside(fields, &original, &changed, ""), None);
+    }
 
     #[test]
     fn projecting_and_overlaying_changes_nothing(

@@ -14,7 +14,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
     },
     CatalogueEntry {
         code: Code("NT-FLEET-0002"),
-        title: "work was parked",
+        title: "an operation was given up after repeated failures",
         cause: "Processes that worked on the cluster ended or lost the database again and again, at the same step.",
         remedy: "Find the step in the timeline of the operation, remove its cause, and run it again: neap operations retry.",
         class: Class::WaitingOnSomeone,

@@ -1,6 +1,6 @@
 //! One worker: holds a lease, runs the steps, and ends or hands over the work.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use neap_kit::{
     operation::{Cause, JournalError, OperationOutcome, RunState, Runner, Session, StepKind},
@@ -10,7 +10,11 @@ use neap_store::{Claimed, Document, Error, Lease, Scope};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backend, EndFacts, StoreJournal, end::end};
+use super::{
+    Backend, EndFacts, StoreJournal,
+    end::end,
+    renewal::{LeaseTrust, Renewal},
+};
 use crate::{
     cloud_error::CloudError,
     documents::{OPERATIONS, SUBSCRIPTIONS, TIMELINES, set, subscription_document, text},
@@ -30,15 +34,21 @@ enum Run {
 }
 
 impl Backend {
-    pub(super) async fn work_on_cluster(&self, claimed: Claimed, stop: CancellationToken) {
+    /// `claimed_at` is when the call that claimed the document was sent.
+    pub(super) async fn work_on_cluster(
+        &self,
+        claimed: Claimed,
+        claimed_at: Duration,
+        stop: CancellationToken,
+    ) {
         let Claimed { document, lease } = claimed;
         let operation = text(&document.body, "/asyncOperationId").to_owned();
         let cluster = document.key.id.clone();
         let run = if lease.dequeues > self.0.options.max_dequeues {
-            parked(lease.dequeues - 1)
+            given_up(lease.dequeues - 1)
         } else {
             // Boxed because the futures of all steps are in it.
-            Box::pin(self.run_with_lease(&document, &lease, &operation, &stop)).await
+            Box::pin(self.run_with_lease(&document, &lease, claimed_at, &operation, &stop)).await
         };
         let done = match run {
             Run::Ended(outcome, told) => self.end_work(&lease, &operation, outcome, told).await,
@@ -68,12 +78,13 @@ impl Backend {
         &self,
         document: &Document,
         lease: &Lease,
+        claimed_at: Duration,
         operation: &str,
         stop: &CancellationToken,
     ) -> Run {
         let interrupt = CancellationToken::new();
         let mut running = pin!(self.run_steps(document, lease, operation, stop, &interrupt));
-        let mut renewing = pin!(self.renew_until_lost(lease, operation, &interrupt));
+        let mut renewing = pin!(self.renew_until_lost(lease, claimed_at, operation, &interrupt));
         tokio::select! {
             run = &mut running => run,
             () = &mut renewing => Run::LeaseLost,
@@ -84,32 +95,34 @@ impl Backend {
     async fn renew_until_lost(
         &self,
         lease: &Lease,
+        claimed_at: Duration,
         operation: &str,
         interrupt: &CancellationToken,
     ) {
         let (clock, options) = (self.clock(), &self.0.options);
-        let mut renewed_at = clock.uptime();
+        let mut trust = LeaseTrust::claimed(options.lease, claimed_at);
+        // Nothing between two renewals takes longer than the lease is trusted.
+        let at_most = |trust: &LeaseTrust| options.renewal.min(trust.left(clock.uptime()));
         loop {
-            clock.sleep(options.renewal).await;
-            // Before the call: the database counts from when it gets it, which is later.
-            let now = clock.uptime();
-            let given_up_at = renewed_at + options.lease * 2 / 3;
-            // A database that does not answer must not keep a worker that another one replaces.
-            let left = given_up_at.saturating_sub(now);
+            clock.sleep(at_most(&trust)).await;
+            let sent = clock.uptime();
             let renewing = self.store().renew(lease, options.lease_millis());
-            match clock.within(left, renewing).await {
-                Some(Ok(())) => renewed_at = now,
-                Some(Err(Error::LeaseLost(_))) | None => return,
+            // A database that does not answer must not keep a worker that another one replaces.
+            let renewal = match clock.within(trust.left(sent), renewing).await {
+                Some(Ok(())) => Renewal::Succeeded,
+                Some(Err(Error::LeaseLost(_))) | None => Renewal::Lost,
                 Some(Err(error)) => {
                     let (cluster, why) = (&lease.key.id, chain(&error));
                     tracing::warn!(cluster, why, "the lease was not renewed; it is tried again");
+                    Renewal::Failed
                 }
-            }
-            if clock.uptime() >= renewed_at + options.lease * 2 / 3 {
-                return;
+            };
+            match trust.after(renewal, sent, clock.uptime()) {
+                Some(next) => trust = next,
+                None => return,
             }
             let cancelled = self.is_cancelled(lease, operation);
-            if clock.within(options.renewal, cancelled).await == Some(true) {
+            if clock.within(at_most(&trust), cancelled).await == Some(true) {
                 interrupt.cancel();
             }
         }
@@ -249,7 +262,7 @@ fn failed(step: &str, cause: Cause, told: Option<CloudError>) -> Run {
 }
 
 /// Work that ended its workers again and again: it delays no other work any more.
-fn parked(claims: i64) -> Run {
+fn given_up(claims: i64) -> Run {
     let message = format!(
         "the work was claimed {claims} times without progress, because the processes that did it ended or lost the database"
     );

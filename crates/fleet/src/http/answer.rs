@@ -61,6 +61,15 @@ pub(crate) fn store_error(error: &Error) -> CloudError {
                 "The database of the provider cannot be used at this moment. Read the resource to see whether the request took effect, and send it again if it did not.",
             )
         }
+        Error::Full(_) => {
+            tracing::error!(why, "the disk of the database is full");
+            CloudError::new(
+                503,
+                "DatabaseFull",
+                "",
+                "The database of the provider has no room. Nothing was changed: send the request again later.",
+            )
+        }
         _ => {
             tracing::error!(why, "the store refused a call");
             CloudError::internal("The provider could not store the request.")

@@ -1,4 +1,4 @@
-//! Who may call: ARM and administrators by certificate, or everybody where that was chosen.
+//! Which callers are accepted: ARM and administrators by certificate, or every caller where that was chosen.
 
 use std::{fmt, sync::Arc};
 
@@ -13,12 +13,12 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Who may call. Cheap to clone.
+/// Which callers are accepted. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Authorizer {
-    /// Everybody who reaches the socket: for development.
+    /// Every caller that reaches the socket: for development.
     Development,
-    /// Who presents one of these certificates.
+    /// A caller that presents one of these certificates.
     Certificates(SharedCertificates),
 }
 

@@ -1,6 +1,6 @@
 //! What happens to every request: correlation, authentication, body.
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use axum::{
     body::Body,
@@ -8,6 +8,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use futures::FutureExt;
 use http::{HeaderMap, StatusCode, header};
 use neap_kit::{
     clock::Clock,
@@ -53,6 +54,17 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
+/// Answers when a handler panics: the client is told, and its connection stays.
+pub(super) async fn contain(request: Request, next: Next) -> Response {
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answered.unwrap_or_else(|_| {
+        // The panic itself is in the log already.
+        tracing::error!("a request was not answered because its handler panicked");
+        let what = "The provider could not handle the request.";
+        Failure(CloudError::internal(what)).into_response()
+    })
+}
+
 /// The time in which a request is answered.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -78,7 +90,7 @@ pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a 
     (text.len() <= 1024).then_some(text)
 }
 
-/// Refuses who may not call. Readiness is for everybody.
+/// Refuses callers that are not accepted. Any caller may read the readiness.
 pub(super) async fn authenticate(
     State(frontend): State<Frontend>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Renewals that fail or hang, and work that is parked beside other work.
+//! Renewals that fail or hang, and work that is given up beside other work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -111,7 +111,7 @@ async fn a_worker_whose_database_does_not_answer_gives_its_work_up() {
 #[tokio::test(start_paused = true)]
 async fn work_that_is_parked_delays_no_other_work() {
     let bench = Bench::new(failed()).await;
-    let parked = bench.create("blue").await;
+    let given_up = bench.create("blue").await;
     for _ in 0..5 {
         let store = &bench.provider.store;
         let claimed = store.claim(CLUSTERS, QUEUE, "crashes", 0).await;
@@ -121,11 +121,79 @@ async fn work_that_is_parked_delays_no_other_work() {
     let begun = bench.provider.clock.uptime();
     let both = async {
         let other = bench.wait_for(&other, &["Failed"]).await;
-        (bench.wait_for(&parked, &["Failed"]).await, other)
+        (bench.wait_for(&given_up, &["Failed"]).await, other)
     };
-    let (parked, other) = with(&bench.backend("one"), both).await;
+    let (given_up, other) = with(&bench.backend("one"), both).await;
     let took = bench.provider.clock.uptime().saturating_sub(begun);
     assert!(took < Duration::from_secs(10), "{took:?}");
-    assert!(text(&parked, "/error/message").contains("without progress"));
+    assert!(text(&given_up, "/error/message").contains("without progress"));
     assert_eq!(other["error"]["message"], "no capacity");
+}
+
+/// Has no room for a time: every write fails, every read succeeds.
+struct FullDisk {
+    clock: Clock,
+    /// From when to when, in milliseconds.
+    full: std::ops::Range<u64>,
+    refused: AtomicU64,
+}
+
+impl CallObserver for FullDisk {
+    fn before(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        let now = u64::try_from(self.clock.uptime().as_millis()).unwrap();
+        let is_full = call.writes && self.full.contains(&now);
+        self.refused
+            .fetch_add(u64::from(is_full), Ordering::Relaxed);
+        async move {
+            if is_full {
+                return Err(Error::Full("no space left on device".into()));
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn after(&self, _: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_stops_on_a_full_disk_and_goes_on_when_there_is_room() {
+    let bench = Bench::new(running()).await;
+    let operation = bench.create("blue").await;
+    let clock = bench.provider.clock;
+    let begun = u64::try_from(clock.uptime().as_millis()).unwrap();
+    // Longer than a lease and its retries, many times: the work is not given up.
+    let disk = Arc::new(FullDisk {
+        clock,
+        full: begun + 10_000..begun + 300_000,
+        refused: AtomicU64::new(0),
+    });
+    let context = StepContext {
+        store: bench.provider.store.clone().observed_by(disk.clone()),
+        installer: Some(bench.installer.clone()),
+        connector: Arc::new(NetworkConnector),
+        versions: bench.provider.catalogue.clone(),
+        location: "local".to_owned(),
+        clock,
+    };
+    let backend = Backend::new(context, BackendOptions::new("one"), Telemetry::default());
+    let later = async {
+        clock.sleep(Duration::from_mins(6)).await;
+        let status = bench.get(&operation).await;
+        assert_eq!(status["status"], "Creating", "{status}");
+        let work = bench.provider.store.work(&cluster_key(&id("blue"))).await;
+        assert_eq!(work.unwrap().owner.as_deref(), Some("one"));
+        // Its renewals and its timeline are written again: a cancel reaches it.
+        let cancel = format!(
+            "/admin/operations/{SUBSCRIPTION}/{}/cancel",
+            text(&status, "/name")
+        );
+        assert_eq!(bench.provider.send("POST", &cancel, None).await.0, 202);
+        bench.wait_for(&operation, &["Canceled"]).await
+    };
+    with(&backend, later).await;
+    assert!(disk.refused.load(Ordering::Relaxed) > 5);
+    assert_eq!(bench.installer.called("install"), 1);
 }

@@ -30,7 +30,7 @@ fn url(id: &str) -> String {
 }
 
 async fn open(id: &str) -> (StartedCluster, Pocket) {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(0)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(0)))
         .await
         .unwrap();
     let mut parameters = CertificateParams::default();

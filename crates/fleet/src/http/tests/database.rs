@@ -14,6 +14,8 @@ use crate::{enrichment::Enrichment, fixtures};
 enum Failing {
     Never,
     Always,
+    /// Writes fail because there is no room.
+    Full,
     /// Calls do not return.
     Hanging,
     /// The database has done what it reports as failed.
@@ -34,8 +36,13 @@ impl Switch {
 }
 
 impl CallObserver for Switch {
-    fn before(&self, _: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
-        let result = self.result(|failing| failing == Failing::Always);
+    fn before(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        let is_full = call.writes && *self.0.lock() == Failing::Full;
+        let result = if is_full {
+            Err(Error::Full("secret-of-the-connection".into()))
+        } else {
+            self.result(|failing| failing == Failing::Always)
+        };
         let hangs = *self.0.lock() == Failing::Hanging;
         async move {
             if hangs {
@@ -100,6 +107,34 @@ async fn a_database_that_is_gone_is_told_and_leaves_nothing() {
         provider.store.queue_length(CLUSTERS, "work").await.unwrap(),
         0
     );
+}
+
+#[tokio::test]
+async fn a_database_whose_disk_is_full_is_read_and_goes_on_when_there_is_room() {
+    let (provider, switch) = failing_provider().await;
+    let (blue, green) = (path("blue", API), path("green", API));
+    provider.send("PUT", &blue, Some(cluster("blue"))).await;
+    succeed(&provider, "blue").await;
+    *switch.0.lock() = Failing::Full;
+    for (method, path, body) in [
+        ("PUT", &green, Some(cluster("green"))),
+        ("PATCH", &blue, Some(json!({"tags": {"a": "b"}}))),
+        ("DELETE", &blue, None),
+    ] {
+        let (status, headers, body) = provider.send(method, path, body).await;
+        assert_eq!((status, code(&body)), (503, "DatabaseFull"), "{method}");
+        assert!(headers.contains_key("retry-after"), "{method}");
+        assert!(!body.to_string().contains("secret-of"), "{body}");
+    }
+    let (status, _, body) = provider.send("GET", &blue, None).await;
+    assert_eq!(status, 200);
+    assert_eq!(body["properties"]["provisioningState"], "Succeeded");
+    assert_eq!(provider.send("GET", &green, None).await.0, 404);
+    *switch.0.lock() = Failing::Never;
+    let (status, ..) = provider.send("PUT", &green, Some(cluster("green"))).await;
+    assert_eq!(status, 201);
+    let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
+    assert_eq!(operations["value"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

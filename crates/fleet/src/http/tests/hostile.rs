@@ -168,3 +168,18 @@ async fn a_body_that_names_another_cluster_than_its_path_is_refused() {
     let accepted = put(&provider, &body, Some("application/json")).await;
     assert_eq!(accepted.0, 201, "{accepted:?}");
 }
+
+#[tokio::test]
+async fn a_handler_that_panics_is_answered_without_its_particulars() {
+    let panicking = axum::routing::get(async || -> StatusCode { panic!("a secret") });
+    let router = axum::Router::new()
+        .route("/", panicking)
+        .layer(axum::middleware::from_fn(super::super::middleware::contain));
+    let request = http::Request::new(axum::body::Body::empty());
+    let response = tower::ServiceExt::oneshot(router, request).await.unwrap();
+    assert_eq!(response.status(), 500);
+    let body = axum::body::to_bytes(response.into_body(), 1 << 16).await;
+    let body: Value = serde_json::from_slice(&body.unwrap()).unwrap();
+    assert_eq!(code(&body), "InternalServerError");
+    assert!(!body.to_string().contains("a secret"), "{body}");
+}

@@ -55,26 +55,55 @@ pub(super) struct Provider {
     options: ProviderOptions,
 }
 
-/// A key of 32 bytes in a file, in base64, which is made if it is missing.
-fn key(file: &Path) -> Result<[u8; 32], Failure> {
-    let failed = |why: &str| {
-        let what = format!("cannot use the key {}", file.display());
-        Failure::new("NT-FLEET-0012", Exit::Refused, &what, why)
-            .remedy("restore the file: without it the secrets of clusters cannot be opened")
+fn unusable(file: &Path, why: &str) -> Failure {
+    let what = format!("cannot use the key {}", file.display());
+    Failure::new("NT-FLEET-0012", Exit::Refused, &what, why)
+        .remedy("restore the file: without it the secrets of clusters cannot be opened")
+}
+
+/// A key of 32 bytes in a file, in base64; none if there is no file.
+fn existing_key(file: &Path) -> Result<Option<[u8; 32]>, Failure> {
+    let text = private::read(file).map_err(|error| unusable(file, &error.to_string()))?;
+    let Some(text) = text else {
+        return Ok(None);
     };
-    let text = private::read(file).map_err(|error| failed(&error.to_string()))?;
-    if let Some(text) = text {
-        let bytes = STANDARD.decode(text.trim()).ok();
-        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-        return bytes.ok_or_else(|| failed("it has not 32 bytes in base64"));
+    let bytes = STANDARD.decode(text.trim()).ok();
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    let bytes = bytes.ok_or_else(|| unusable(file, "it has not 32 bytes in base64"))?;
+    Ok(Some(bytes))
+}
+
+/// The same, made if there is no file.
+fn key(file: &Path) -> Result<[u8; 32], Failure> {
+    if let Some(found) = existing_key(file)? {
+        return Ok(found);
     }
     let mut bytes = [0; 32];
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
     random
         .fill(&mut bytes)
-        .map_err(|_| failed("there is no randomness"))?;
-    private::write(file, &STANDARD.encode(bytes)).map_err(|error| failed(&error.to_string()))?;
+        .map_err(|_| unusable(file, "there is no randomness"))?;
+    private::write(file, &STANDARD.encode(bytes))
+        .map_err(|error| unusable(file, &error.to_string()))?;
     Ok(bytes)
+}
+
+/// The versions of the key that seals secrets, newest first: `encryption.key`, `encryption-2.key` and so on.
+/// One whose file ends with `.next` only opens, so that no process seals with it before all know it.
+fn sealing_keys(folder: &Path) -> Result<Vec<(String, [u8; 32])>, Failure> {
+    let mut keys = vec![("1".to_owned(), key(&folder.join("encryption.key"))?)];
+    for version in 2.. {
+        let name = format!("encryption-{version}.key");
+        if let Some(found) = existing_key(&folder.join(&name))? {
+            keys.insert(0, (version.to_string(), found));
+            continue;
+        }
+        if let Some(next) = existing_key(&folder.join(format!("{name}.next")))? {
+            keys.push((version.to_string(), next));
+        }
+        break;
+    }
+    Ok(keys)
 }
 
 impl Provider {
@@ -84,9 +113,8 @@ impl Provider {
         telemetry: Telemetry,
         clock: Clock,
     ) -> Result<Self, Failure> {
-        let sealing = key(&options.folder.join("encryption.key"))?;
-        let keys =
-            KeyRing::new([("1".to_owned(), sealing)]).map_err(|error| store_failed(&error))?;
+        let keys = KeyRing::new(sealing_keys(&options.folder)?);
+        let keys = keys.map_err(|error| store_failed(&error))?;
         let store_options = StoreOptions {
             keys,
             secure: SECURE,
@@ -199,4 +227,32 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
         Failure::new("NT-FLEET-0011", Exit::Refused, &what, &error.to_string())
             .remedy("end the program that listens there, or choose another address")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_key_seals_and_the_next_one_only_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let versions = || {
+            let keys = sealing_keys(folder.path()).unwrap().into_iter();
+            keys.map(|(version, _)| version).collect::<Vec<_>>()
+        };
+        assert_eq!(versions(), ["1"]);
+        let first = sealing_keys(folder.path()).unwrap();
+        assert_eq!(sealing_keys(folder.path()).unwrap(), first, "it is kept");
+        let write = |name: &str, byte| {
+            let text = STANDARD.encode([byte; 32]);
+            private::write(&folder.path().join(name), &text).unwrap();
+        };
+        write("encryption-2.key.next", 2);
+        assert_eq!(versions(), ["1", "2"]);
+        write("encryption-2.key", 2);
+        write("encryption-3.key.next", 3);
+        assert_eq!(versions(), ["2", "1", "3"]);
+        private::write(&folder.path().join("encryption-3.key"), "short").unwrap();
+        assert!(sealing_keys(folder.path()).is_err());
+    }
 }

@@ -288,8 +288,31 @@ async fn a_frontend_and_two_backends_share_a_database() {
         metrics.contains("hiveClusterInstallationComplete"),
         "{metrics}"
     );
-    for text in [&metrics, &region.log()] {
-        assert!(!text.contains(SECRET), "{text}");
+    let credentials = |action: &str| cluster.replace('?', &format!("/{action}?"));
+    let password = caller
+        .send(Method::POST, &credentials("listCredentials"), None)
+        .await;
+    let password = password.body["kubeadminPassword"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let kubeconfig = caller
+        .send(Method::POST, &credentials("listAdminCredentials"), None)
+        .await;
+    let kubeconfig = kubeconfig.body["kubeconfig"].as_str().unwrap().to_owned();
+    for (what, text) in [("the metrics", metrics), ("the log", region.log())]
+        .into_iter()
+        .chain(region.database())
+    {
+        for secret in [
+            SECRET,
+            &password,
+            &kubeconfig,
+            "PRIVATE KEY",
+            "client-key-data",
+        ] {
+            assert!(!text.contains(secret), "a secret is in {what}: {secret}");
+        }
     }
 
     let deleted = caller.send(Method::DELETE, &cluster, None).await;
@@ -318,6 +341,17 @@ fn get_plain(address: &str, path: &str) -> String {
 }
 
 impl Region {
+    /// What is in the files of the database, as far as it is text.
+    fn database(&self) -> Vec<(&'static str, String)> {
+        let files = ["region.db", "region.db-wal"];
+        let read = files.map(|name| {
+            let bytes = fs::read(self.folder.join(name)).unwrap();
+            (name, String::from_utf8_lossy(&bytes).into_owned())
+        });
+        assert!(read.iter().any(|(_, text)| text.contains("clientId")));
+        read.into()
+    }
+
     fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap()
     }
