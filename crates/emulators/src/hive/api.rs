@@ -76,8 +76,29 @@ pub(super) struct SyncSetContent {
     pub(super) resources: Vec<Value>,
     /// Changes of objects that exist.
     pub(super) patches: Vec<Value>,
-    /// Secrets that are copied.
-    pub(super) secret_mappings: Vec<Value>,
+    /// Secrets that are copied from the cluster of Hive.
+    pub(super) secret_mappings: Vec<SecretMapping>,
+}
+
+/// A Secret that is copied.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct SecretMapping {
+    /// In the cluster of Hive.
+    pub(super) source_ref: SecretReference,
+    /// In the cluster that gets it.
+    pub(super) target_ref: SecretReference,
+}
+
+/// Where a Secret is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct SecretReference {
+    /// Its name.
+    pub(super) name: String,
+    /// Its namespace; of a source, that of the SyncSet if it says none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) namespace: String,
 }
 
 /// What clusters of its namespace are to have.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
@@ -22,7 +23,7 @@ use serde_json::Value;
 use super::{
     ClusterDeployment, ClusterFactory,
     api::{ClusterSync, ClusterSyncSpec, SelectorSyncSet, SyncSet},
-    sync_sets::{Synced, Wanted, outdated, status, wanted},
+    sync_sets::{Synced, Wanted, copied, outdated, source_namespace, status, wanted},
 };
 
 /// The delay after a set could not be applied.
@@ -58,6 +59,7 @@ pub fn sync_component(
         selector_sets,
         syncs,
         tools: builder.tools(),
+        hive: context.client.clone(),
         factory,
     };
     Ok(builder.build(reconciler, SyncReconciler::reconcile))
@@ -76,6 +78,8 @@ struct SyncReconciler {
     selector_sets: Cache<SelectorSyncSet>,
     syncs: Cache<ClusterSync>,
     tools: Tools,
+    /// The cluster of Hive, whose Secrets are read when they are copied: a cache would keep all of them.
+    hive: Client,
     factory: Arc<dyn ClusterFactory>,
 }
 
@@ -106,7 +110,10 @@ impl SyncReconciler {
         }
         let mut synced = Vec::with_capacity(wanted.len());
         for wanted in wanted {
-            let failure = apply(&cluster.client, &wanted).await.err();
+            let failure = self
+                .apply(&cluster.client, key.namespace(), &wanted)
+                .await
+                .err();
             failed |= failure.is_some();
             synced.push(Synced { wanted, failure });
         }
@@ -118,6 +125,38 @@ impl SyncReconciler {
             REAPPLY_INTERVAL
         };
         Ok(Outcome::RequeueAfter(delay))
+    }
+
+    /// Applies the resources of a set, then its Secrets, then its patches. An error names the first that
+    /// failed.
+    async fn apply(&self, cluster: &Client, own: &str, wanted: &Wanted) -> Result<(), String> {
+        for object in &wanted.content.resources {
+            apply(cluster, object).await?;
+        }
+        for mapping in &wanted.content.secret_mappings {
+            let (source, target) = (&mapping.source_ref.name, &mapping.target_ref.name);
+            let secret = async {
+                let namespace = source_namespace(wanted, mapping, own)?;
+                let secrets: Api<Secret> = Api::namespaced(self.hive.clone(), namespace);
+                let found = secrets.get_opt(source).await;
+                let found = found.map_err(|error| error.to_string())?;
+                found.ok_or_else(|| format!("there is none in the namespace {namespace}"))
+            };
+            let secret = secret.await;
+            let secret = secret.map_err(|why| format!("Secret {source} was not copied: {why}"))?;
+            if mapping.target_ref.namespace.is_empty() {
+                return Err(format!(
+                    "Secret {source} was not copied: the target {target} has no namespace"
+                ));
+            }
+            apply(cluster, &copied(&secret, mapping)).await?;
+        }
+        for patch in &wanted.content.patches {
+            let (kind, name) = (text(patch, "/kind"), text(patch, "/name"));
+            let patched = patched(cluster, patch).await;
+            patched.map_err(|error| format!("{kind} {name} was not patched: {error}"))?;
+        }
+        Ok(())
     }
 
     /// Writes the ClusterSync, which has the name of the deployment and is deleted with it.
@@ -172,32 +211,19 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     found.unwrap_or_default()
 }
 
-/// Applies the resources of a set, then its patches. An error names the first that failed.
-async fn apply(client: &Client, wanted: &Wanted) -> Result<(), String> {
-    if !wanted.content.secret_mappings.is_empty() {
-        return Err("secretMappings are not supported by this Hive".to_owned());
-    }
+async fn apply(client: &Client, object: &Value) -> Result<(), String> {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
-    for object in &wanted.content.resources {
-        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
-        let namespace = object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str);
-        let applied = async {
-            let api = api(client, text(object, "/apiVersion"), kind, namespace).await?;
-            let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
-            applied.map(drop).map_err(|error| error.to_string())
-        };
-        applied
-            .await
-            .map_err(|error| format!("{kind} {name} was not applied: {error}"))?;
-    }
-    for patch in &wanted.content.patches {
-        let (kind, name) = (text(patch, "/kind"), text(patch, "/name"));
-        let patched = patched(client, patch).await;
-        patched.map_err(|error| format!("{kind} {name} was not patched: {error}"))?;
-    }
-    Ok(())
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    let namespace = object
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str);
+    let applied = async {
+        let api = api(client, text(object, "/apiVersion"), kind, namespace).await?;
+        let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
+        applied.map(drop).map_err(|error| error.to_string())
+    };
+    let applied = applied.await;
+    applied.map_err(|error| format!("{kind} {name} was not applied: {error}"))
 }
 
 async fn patched(client: &Client, patch: &Value) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use kube::{
     ResourceExt,
     core::{Selector, SelectorExt},
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     ClusterDeployment,
-    api::{SelectorSyncSet, SyncSet, SyncSetContent},
+    api::{SecretMapping, SelectorSyncSet, SyncSet, SyncSetContent},
 };
 
 /// Whose result an entry of a ClusterSync is.
@@ -101,11 +101,61 @@ pub(super) fn reference(object: &Value) -> Value {
     reference
 }
 
+/// The references to all that a set brings into a cluster.
+fn references(content: &SyncSetContent) -> impl Iterator<Item = Value> {
+    let resources = content.resources.iter().map(reference);
+    let secrets = content.secret_mappings.iter().map(|mapping| {
+        let target = &mapping.target_ref;
+        reference(&json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": target.name, "namespace": target.namespace},
+        }))
+    });
+    resources.chain(secrets)
+}
+
+/// The namespace of the Secret that a mapping copies. A SyncSet copies only what is in its own namespace:
+/// who may write there could read every Secret of Hive otherwise.
+pub(super) fn source_namespace<'a>(
+    wanted: &Wanted,
+    mapping: &'a SecretMapping,
+    own: &'a str,
+) -> Result<&'a str, String> {
+    let source = &mapping.source_ref;
+    match (wanted.origin, source.namespace.as_str()) {
+        (Origin::SyncSet, "") => Ok(own),
+        (Origin::SyncSet, named) if named == own => Ok(own),
+        (Origin::SyncSet, named) => Err(format!(
+            "the source is in the namespace {named:?}, and a SyncSet copies only from its own"
+        )),
+        (Origin::SelectorSyncSet, "") => {
+            Err("the source has no namespace, which a SelectorSyncSet must name".to_owned())
+        }
+        (Origin::SelectorSyncSet, named) => Ok(named),
+    }
+}
+
+/// The copy of a Secret: its content, and nothing of the object that it was.
+pub(super) fn copied(source: &Secret, mapping: &SecretMapping) -> Value {
+    let target = &mapping.target_ref;
+    let mut copy = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": target.name, "namespace": target.namespace},
+        "data": source.data,
+    });
+    if let Some(kind) = &source.type_ {
+        copy["type"] = kind.clone().into();
+    }
+    copy
+}
+
 /// Objects that sets of the mode Sync have applied and want no more.
 pub(super) fn outdated(status: &Value, wanted: &[Wanted]) -> Vec<Value> {
     let still: Vec<_> = wanted
         .iter()
-        .flat_map(|set| set.content.resources.iter().map(reference))
+        .flat_map(|set| references(&set.content))
         .collect();
     let lists = Origin::ALL.iter().map(|origin| &status[origin.list()]);
     let entries = lists.filter_map(Value::as_array).flatten();
@@ -194,7 +244,7 @@ fn entry(before: &Value, synced: &Synced, now: Timestamp) -> Value {
         entry["firstSuccessTime"] = now.to_string().into();
     }
     if content.resource_apply_mode == "Sync" {
-        entry["resourcesToDelete"] = content.resources.iter().map(reference).collect();
+        entry["resourcesToDelete"] = references(content).collect();
     }
     entry
 }
@@ -284,6 +334,73 @@ mod tests {
         );
         assert_eq!(failed["firstSuccessTime"], first.to_string());
         assert_eq!(failed["conditions"][0]["status"], "True");
+    }
+
+    fn mapping(source: &Value) -> SecretMapping {
+        let target = json!({"name": "pull", "namespace": "openshift-config"});
+        serde_json::from_value(json!({"sourceRef": source, "targetRef": target})).unwrap()
+    }
+
+    #[test]
+    fn a_sync_set_copies_secrets_only_from_its_own_namespace() {
+        let wanted_by = |origin| Wanted {
+            origin,
+            name: "a".to_owned(),
+            generation: 1,
+            content: SyncSetContent::default(),
+        };
+        let (set, selector) = (
+            wanted_by(Origin::SyncSet),
+            wanted_by(Origin::SelectorSyncSet),
+        );
+        let own = "aro-1";
+        let plain = mapping(&json!({"name": "s"}));
+        let same = mapping(&json!({"name": "s", "namespace": "aro-1"}));
+        let other = mapping(&json!({"name": "s", "namespace": "aro-2"}));
+        assert_eq!(source_namespace(&set, &plain, own), Ok("aro-1"));
+        assert_eq!(source_namespace(&set, &same, own), Ok("aro-1"));
+        source_namespace(&set, &other, own).unwrap_err();
+        assert_eq!(source_namespace(&selector, &other, own), Ok("aro-2"));
+        source_namespace(&selector, &plain, own).unwrap_err();
+    }
+
+    #[test]
+    fn a_copy_has_the_content_of_a_secret_and_is_outdated_with_its_mapping() {
+        let source: Secret = serde_json::from_value(json!({
+            "metadata": {
+                "name": "s", "namespace": "aro-1", "uid": "7", "resourceVersion": "9",
+                "labels": {"of": "hive"},
+            },
+            "type": "kubernetes.io/dockerconfigjson", "data": {"a": "aHVzaA=="},
+        }))
+        .unwrap();
+        let mapping = mapping(&json!({"name": "s"}));
+        let target = json!({"name": "pull", "namespace": "openshift-config"});
+        assert_eq!(
+            copied(&source, &mapping),
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": target,
+                "type": "kubernetes.io/dockerconfigjson", "data": {"a": "aHVzaA=="},
+            })
+        );
+        let wanted = Wanted {
+            origin: Origin::SyncSet,
+            name: "a".to_owned(),
+            generation: 1,
+            content: SyncSetContent {
+                resource_apply_mode: "Sync".to_owned(),
+                secret_mappings: vec![mapping],
+                ..SyncSetContent::default()
+            },
+        };
+        let synced = [Synced {
+            wanted: wanted.clone(),
+            failure: None,
+        }];
+        let status = status(&Value::Null, &synced, Timestamp::UNIX_EPOCH);
+        assert_eq!(outdated(&status, &[wanted]), [Value::Null; 0]);
+        assert_eq!(outdated(&status, &[])[0]["name"], "pull");
+        assert!(!status.to_string().contains("aHVzaA"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! SyncSets: what Hive brings into installed clusters, and what administrators see of it.
 
 use http::Method;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
@@ -44,6 +44,10 @@ fn map(name: &str) -> Value {
 }
 
 async fn set(hive: &Client, namespace: &str, resources: Value) {
+    set_with_secrets(hive, namespace, resources, json!([])).await;
+}
+
+async fn set_with_secrets(hive: &Client, namespace: &str, resources: Value, secrets: Value) {
     let sets = kind("hive.openshift.io", "v1", "SyncSet", "syncsets");
     let api: Api<DynamicObject> = Api::namespaced_with(hive.clone(), namespace, &sets);
     let set = json!({
@@ -53,6 +57,7 @@ async fn set(hive: &Client, namespace: &str, resources: Value) {
             "clusterDeploymentRefs": [{"name": "cluster"}],
             "resourceApplyMode": "Sync",
             "resources": resources,
+            "secretMappings": secrets,
         },
     });
     let parameters = PatchParams::apply("test").force();
@@ -82,6 +87,35 @@ async fn what_a_sync_set_wants_is_in_the_cluster_and_what_it_wants_no_more_is_no
     })
     .await;
     assert!(maps.get_opt("one").await.unwrap().is_some());
+
+    // A Secret of the cluster of Hive.
+    let mapping = json!({
+        "sourceRef": {"name": "registry"},
+        "targetRef": {"name": "pulled", "namespace": "synced"},
+    });
+    let secrets: Api<Secret> = Api::namespaced(hive.clone(), &namespace);
+    let registry: Secret = serde_json::from_value(json!({
+        "metadata": {"name": "registry"}, "stringData": {"token": "hush"},
+    }))
+    .unwrap();
+    let parameters = PostParams::default();
+    secrets.create(&parameters, &registry).await.unwrap();
+    set_with_secrets(&hive, &namespace, json!([space]), json!([mapping])).await;
+    let copies: Api<Secret> = Api::namespaced(guest.clone(), "synced");
+    let copy = until("the Secret is copied", async || {
+        copies.get_opt("pulled").await.unwrap()
+    });
+    assert_eq!(copy.await.data.unwrap()["token"].0, b"hush");
+    set(&hive, &namespace, json!([space])).await;
+    until("a Secret that is mapped no more is gone", async || {
+        copies
+            .get_opt("pulled")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
 
     // A kind that the cluster does not have fails, and administrators see why.
     let odd = json!({"apiVersion": "odd.example.com/v1", "kind": "Odd", "metadata": {"name": "x"}});
