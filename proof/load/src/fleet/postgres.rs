@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::geteuid;
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::{AssertSqlSafe, PgPool, postgres::PgPoolOptions};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -89,6 +89,19 @@ impl Postgres {
     /// As programs are told it.
     pub(super) fn url(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.address)
+    }
+
+    /// Creates a database. Returns its address, as programs are told it, and connections to it.
+    pub(super) async fn database(&self, name: &str) -> Result<(String, PgPool)> {
+        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .execute(&self.pool)
+            .await?;
+        let url = format!("postgres://postgres@{}/{name}", self.address);
+        let pool = PgPoolOptions::new()
+            .max_connections(2)
+            .connect(&url)
+            .await?;
+        Ok((url, pool))
     }
 
     pub(super) fn address(&self) -> SocketAddr {

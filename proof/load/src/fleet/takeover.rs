@@ -1,11 +1,15 @@
 //! How soon another backend continues the work of one that was killed.
+//!
+//! A kill is followed by the rest of a lease, so twenty of them one after the other take minutes. They are
+//! spread over regions that know nothing of each other: each has its own database, frontend and two
+//! backends, so that in every region one backend is killed and one other may take over.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use sqlx::{PgPool, Row};
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     FleetPrograms, OURS, ProgramFigures, WAIT_TIMEOUT, arm, postgres::Postgres, region::Region,
@@ -18,37 +22,27 @@ use crate::{
 /// Leases are renewed this often: a kill comes at any moment between two renewals.
 const RENEWAL: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The regions in which backends are killed side by side.
+const REGIONS: usize = 4;
 
 /// The longest of `times` take-overs, and their median.
 pub async fn takeover(programs: &FleetPrograms, times: usize) -> Result<Vec<ProgramFigures>> {
     let wanted = programs.postgres.as_ref().context("no PostgreSQL")?;
     let postgres = Postgres::start(wanted).await?;
-    let region = Region::start(&programs.neap, Some(postgres.url())).await?;
     // Clusters never settle, so that their installation is in work until the end.
     let hive = hive(&programs.neap, "10h").await?;
-    let mut backends = [region.backend(&hive)?, region.backend(&hive)?];
-    let client = region.client()?;
-    let (mut rng, mut took) = (SeededRng::new(7), Vec::new());
-    for number in 1..=times {
-        let name = format!("taken{number}");
-        // A connection of its own: the frontend closes one that is idle during a take-over.
-        arm::create(&mut client.connect().await?, &name, number).await?;
-        let cluster = arm::cluster_path(&name, "");
-        let id = cluster.split('?').next().unwrap_or_default().to_lowercase();
-        let owner = other_owner(&postgres.pool, &id, "").await?;
-        // It has begun: the work goes on, and is not only about to be claimed.
-        sleep(RENEWAL + rng.duration_below(RENEWAL)).await;
-        let owner = other_owner(&postgres.pool, &id, "").await.unwrap_or(owner);
-        let killed = backends
-            .iter_mut()
-            .find(|backend| owner.starts_with(&format!("{}-", backend.id())))
-            .with_context(|| format!("{owner} is no backend"))?;
-        killed.kill()?;
-        let watch = Stopwatch::start();
-        other_owner(&postgres.pool, &id, &owner).await?;
-        took.push(watch.elapsed());
-        *killed = region.backend(&hive)?;
-        ready(killed)?;
+    let hive = Arc::new(hive);
+    let regions = times.clamp(1, REGIONS);
+    let mut measured = JoinSet::new();
+    for number in 0..regions {
+        let (url, pool) = postgres.database(&format!("region{number}")).await?;
+        let region = Region::start(&programs.neap, Some(url)).await?;
+        let kills = times / regions + usize::from(number < times % regions);
+        measured.spawn(kill_in(region, pool, hive.clone(), number, kills));
+    }
+    let mut took = Vec::with_capacity(times);
+    while let Some(of_region) = measured.join_next().await {
+        took.extend(of_region??);
     }
     took.sort_unstable();
     let longest = took.last().copied().context("nothing was measured")?;
@@ -57,6 +51,42 @@ pub async fn takeover(programs: &FleetPrograms, times: usize) -> Result<Vec<Prog
         ("median", milliseconds(took[took.len() / 2])),
     ];
     Ok(vec![(OURS, figures)])
+}
+
+/// The times of `kills` take-overs in a region, one after the other.
+async fn kill_in(
+    region: Region,
+    pool: PgPool,
+    hive: Arc<Server>,
+    number: usize,
+    kills: usize,
+) -> Result<Vec<Duration>> {
+    let mut backends = [region.backend(&hive)?, region.backend(&hive)?];
+    let client = region.client()?;
+    let mut rng = SeededRng::new(u64::try_from(number)? + 7);
+    let mut took = Vec::new();
+    for kill in 1..=kills {
+        let name = format!("taken{number}-{kill}");
+        // A connection of its own: the frontend closes one that is idle during a take-over.
+        arm::create(&mut client.connect().await?, &name, kill).await?;
+        let cluster = arm::cluster_path(&name, "");
+        let id = cluster.split('?').next().unwrap_or_default().to_lowercase();
+        let owner = other_owner(&pool, &id, "").await?;
+        // It has begun: the work goes on, and is not only about to be claimed.
+        sleep(RENEWAL + rng.duration_below(RENEWAL)).await;
+        let owner = other_owner(&pool, &id, "").await.unwrap_or(owner);
+        let killed = backends
+            .iter_mut()
+            .find(|backend| owner.starts_with(&format!("{}-", backend.id())))
+            .with_context(|| format!("{owner} is no backend"))?;
+        killed.kill()?;
+        let watch = Stopwatch::start();
+        other_owner(&pool, &id, &owner).await?;
+        took.push(watch.elapsed());
+        *killed = region.backend(&hive)?;
+        ready(killed)?;
+    }
+    Ok(took)
 }
 
 fn ready(backend: &mut LoggedProcess) -> Result<()> {
@@ -75,7 +105,7 @@ async fn other_owner(pool: &PgPool, id: &str, owner: &str) -> Result<String> {
         {
             return Ok(found);
         }
-        ensure!(watch.elapsed() < WAIT_TIMEOUT, "nobody works on {id}");
+        ensure!(watch.elapsed() < WAIT_TIMEOUT, "no backend works on {id}");
         sleep(POLL_INTERVAL).await;
     }
 }
