@@ -60,6 +60,12 @@ pub const AREA: Area = Area {
                 Right::new("networking.k8s.io", &["ingresses", "networkpolicies"], OWN),
                 Right::new("policy", &["poddisruptionbudgets"], OWN),
                 Right::new(
+                    "neaptide.dev",
+                    &["operations"],
+                    &["create", "delete", "list", "watch"],
+                ),
+                Right::new("neaptide.dev", &["operations/status"], &["update"]),
+                Right::new(
                     "buildbarn.io",
                     &[
                         "buildbarnbrowsers",

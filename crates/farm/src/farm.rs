@@ -20,6 +20,7 @@ pub mod facts;
 pub mod objects;
 pub mod pool_queue;
 pub mod rollout;
+pub mod rollout_operation;
 pub mod settings;
 pub mod storage_plan;
 #[cfg(test)]

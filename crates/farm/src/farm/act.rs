@@ -11,6 +11,8 @@ use neap_kit::{
     apply::{Error, Object, PlannedChange},
     builder::Tools,
     event::EventDraft,
+    key::Key,
+    operation::Operation,
     why::chain,
 };
 
@@ -31,6 +33,13 @@ pub(super) async fn act(
     let namespace = facts.components.first().map_or("", Component::namespace);
     let (add, remove): (Vec<_>, Vec<_>) = decision.drains.iter().partition(|it| it.drained);
     set_drains(sources, namespace, &remove).await;
+    // The record of a roll-out begins before the roll-out: afterwards nothing shows that it was one.
+    for (before, after) in &decision.rollout.updates {
+        recorded(tools.update_status(before, after).await)?;
+    }
+    if let Some(operation) = &decision.rollout.begins {
+        begin(tools, operation).await?;
+    }
     // A failure of one component does not keep the others from being written.
     let mut failed = None;
     for component in decision.components {
@@ -42,7 +51,37 @@ pub(super) async fn act(
         return Err(error);
     }
     set_drains(sources, namespace, &add).await;
+    for object in decision.rollout.forgotten {
+        let reason = "the roll-out has ended, and later ones too".to_owned();
+        let deletion = PlannedChange::Delete { object, reason };
+        recorded(tools.writer.execute_change(deletion).await.map(drop))?;
+    }
     Ok(())
+}
+
+async fn begin(tools: &Tools, operation: &Operation) -> Result<(), Error> {
+    match tools.writer.create(operation).await {
+        // The cache does not show it yet.
+        Ok(None) => Err(Error::Conflict(Key::of(operation))),
+        created => recorded(created.map(drop)),
+    }
+}
+
+/// A farm is rolled out without a record where the operator may not write one.
+fn recorded(written: Result<(), Error>) -> Result<(), Error> {
+    match written {
+        Err(Error::Refused { key, source }) if is_final(&source) => {
+            let error = chain(&*source);
+            tracing::warn!(%key, error, "the record of a roll-out is not written");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Whether the answer would be the same again.
+fn is_final(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if [403, 422].contains(&status.code))
 }
 
 async fn set_drains(sources: &FarmSources, namespace: &str, changes: &[&DrainChange]) {

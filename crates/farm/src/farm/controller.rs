@@ -48,7 +48,7 @@ pub fn component(context: &Context, settings: Settings) -> Result<Component, Wat
         operator_namespace,
     } = settings;
     let namespace = &operator_namespace;
-    let sources = FarmSources::new(&mut builder, evaluator, queue, namespace, context.clock)?;
+    let sources = FarmSources::new(context, &mut builder, evaluator, queue, namespace)?;
     let reconciler = FarmReconciler {
         tools: builder.tools(),
         clock: context.clock,

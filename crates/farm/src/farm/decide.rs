@@ -3,6 +3,7 @@
 mod config;
 mod plan;
 mod report;
+mod rollout_facts;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,6 +19,7 @@ use super::{
     objects::{self, ConfigSource, DesiredWorkload, ObjectContext},
     pool_queue::PoolQueue,
     rollout::{self, LiveWorkload, Phase},
+    rollout_operation::{self, RolloutRecord},
     settings,
     storage_plan::{self, StorageDecision, StorageFacts},
     validate::{self, Problem},
@@ -41,6 +43,8 @@ pub struct Decision {
     pub drains: Vec<DrainChange>,
     /// Pools whose scheduler has to be asked before this decision is carried out.
     pub inquiries: Vec<Inquiry>,
+    /// What is recorded about the roll-out of the farm.
+    pub rollout: RolloutRecord,
     /// When to look again.
     pub requeue_after: Option<Duration>,
 }
@@ -135,6 +139,8 @@ pub fn decide(facts: &FarmFacts) -> Decision {
     if let Some((_, storage)) = &storage {
         decision.look_again(storage.requeue_after);
     }
+    let rollout = rollout_facts::gather(facts, &members, &decision.components);
+    decision.rollout = rollout_operation::decide(&rollout);
     decision
 }
 
@@ -372,6 +378,7 @@ fn decide_drains(
             live,
             existing: member.live.as_ref().map_or(0, |live| live.existing),
             all,
+            replacing: replacing(member),
             drains: &component.status.drains,
             queue,
             timeout: SignedDuration::from_secs(seconds),
@@ -399,6 +406,15 @@ fn decide_drains(
         member.replicas = drained.replicas;
         member.drain = Some(drained);
     }
+}
+
+/// The version that replaces the pods of a pool at this moment.
+fn replacing<'a>(member: &'a Member<'_>) -> Option<&'a str> {
+    let revision = &member.workload.as_ref()?.revision;
+    let rollout = member.component.status.rollout.as_ref();
+    // Pods of the former version take actions again when the new one does not succeed.
+    let has_failed = rollout.is_some_and(|it| it.failed && it.revision == *revision);
+    (member.phase == Phase::Progressing && !has_failed).then_some(revision)
 }
 
 /// A cordon that the scheduler has, and whose actions have ended, needs no attention until something changes.

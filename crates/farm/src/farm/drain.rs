@@ -10,6 +10,9 @@
 //! replicas are lowered only by pods that are drained. Pods that are about to be deleted stay marked,
 //! because the Deployment would choose others instead.
 //!
+//! In a roll-out, pods of the former version stay drained until the last of them is gone: between the first
+//! and the last, each could get an action and be stopped with it.
+//!
 //! Between the lowering and the deletion a scheduler can still restart and give a released worker an
 //! action. From the deletion on the pod itself sees to it that nothing is lost: its worker takes no further
 //! action and finishes those that it has, and its runner waits for that (`objects::workloads`).
@@ -99,6 +102,9 @@ pub struct DrainFacts<'a> {
     pub existing: i32,
     /// Why all workers are drained, if they are.
     pub all: Option<DrainReason>,
+    /// The version that replaces the pods of all others at this moment; none if no roll-out is in progress, or
+    /// if it has failed and the former pods may be needed for long.
+    pub replacing: Option<&'a str>,
     /// The drains so far.
     pub drains: &'a [DrainStatus],
     /// What the scheduler says; none if it was not asked or did not answer.
@@ -189,12 +195,21 @@ fn targets(facts: &DrainFacts<'_>) -> BTreeMap<String, DrainReason> {
     if let Some(reason) = facts.all {
         targets.extend(alive(facts.pods).map(|pod| (pod.name.clone(), reason)));
     }
+    for pod in alive(facts.pods).filter(|pod| is_replaced(facts, pod)) {
+        targets
+            .entry(pod.name.clone())
+            .or_insert(DrainReason::RollOut);
+    }
     let count = alive(facts.pods).count();
     let wanted = usize::try_from(facts.wanted).unwrap_or(0);
     let surplus = count.saturating_sub(wanted);
     let drained: BTreeSet<_> = facts.drains.iter().filter_map(pod_of).collect();
     let mut pods: Vec<_> = alive(facts.pods).collect();
-    pods.sort_by_key(|pod| (rank(pod), !drained.contains(&*pod.name), newest(pod)));
+    pods.sort_by_key(|pod| {
+        let is_kept = !is_replaced(facts, pod);
+        let is_new = !drained.contains(&*pod.name);
+        (is_kept, rank(pod), is_new, newest(pod))
+    });
     for pod in pods.into_iter().take(surplus) {
         let reason = targets
             .entry(pod.name.clone())
@@ -202,6 +217,12 @@ fn targets(facts: &DrainFacts<'_>) -> BTreeMap<String, DrainReason> {
         *reason = (*reason).max(DrainReason::ScaleDown);
     }
     targets
+}
+
+/// Whether a roll-out replaces it. A pod without a version is not one of the Deployment's.
+fn is_replaced(facts: &DrainFacts<'_>, pod: &PodFacts) -> bool {
+    let replacing = facts.replacing;
+    replacing.is_some_and(|revision| !pod.revision.is_empty() && pod.revision != revision)
 }
 
 /// Whether the Deployment deletes it before others.
@@ -224,10 +245,19 @@ fn newest(pod: &PodFacts) -> (i64, String) {
     (-created, pod.name.clone())
 }
 
-/// The pods that a ReplicaSet deletes if it has `count` too many. Where equal ranks are cut, all pods of
-/// that rank may be chosen.
+/// The pods that a Deployment may delete if it has `count` too many. Where equal ranks are cut, all pods of
+/// that rank may be chosen. Each version has a ReplicaSet, and any of them may be the one that is lowered.
 pub fn deletable(pods: &[PodFacts], count: usize) -> BTreeSet<String> {
-    let mut sorted: Vec<_> = alive(pods).collect();
+    let mut versions: BTreeMap<&str, Vec<&PodFacts>> = BTreeMap::new();
+    for pod in alive(pods) {
+        versions.entry(&pod.revision).or_default().push(pod);
+    }
+    let chosen = versions.into_values();
+    chosen.flat_map(|pods| deletable_of(pods, count)).collect()
+}
+
+/// The same for one ReplicaSet.
+fn deletable_of(mut sorted: Vec<&PodFacts>, count: usize) -> BTreeSet<String> {
     sorted.sort_by_key(|pod| rank(pod));
     let Some(last) = count.checked_sub(1).and_then(|last| sorted.get(last)) else {
         return sorted

@@ -43,7 +43,7 @@ pub async fn dry_run(
     };
     let mut builder = ControllerBuilder::new(&context, NAME);
     let namespace = crate::api::OPERATOR_NAMESPACE;
-    let sources = FarmSources::new(&mut builder, evaluator, queue, namespace, clock)?;
+    let sources = FarmSources::new(&context, &mut builder, evaluator, queue, namespace)?;
     let stop = CancellationToken::new();
     let reading = async {
         sources.synced().await;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
-use neap_kit::{apply::ResourceKind, key::Key};
+use neap_kit::{apply::ResourceKind, key::Key, operation::Operation};
 
 pub(super) use self::gather::{FarmSources, Reconciled};
 pub use self::user_config::UserConfig;
@@ -33,6 +33,10 @@ pub struct FarmFacts {
     pub claimed_elsewhere: BTreeSet<String>,
     /// What schedulers say about the queues of pools, by the uid of the pool.
     pub queues: BTreeMap<String, Result<QueueFacts, String>>,
+    /// The farm.
+    pub farm: Key,
+    /// The Operations of the namespace; none if the kind is not served.
+    pub operations: Option<Vec<Operation>>,
     /// The namespace of the operator.
     pub operator_namespace: String,
     /// The time.

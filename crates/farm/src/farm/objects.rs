@@ -78,6 +78,8 @@ pub fn workload(
     let mut object = workloads::workload(component, config, context);
     let mut bare = object.object.clone();
     bare["spec"]["replicas"] = Value::Null;
+    // A component that is restored from a backup has another uid, and its pods are the same.
+    bare["metadata"]["ownerReferences"] = Value::Null;
     // Claims of existing pods are changed one by one.
     bare["spec"]["volumeClaimTemplates"] = Value::Null;
     let revision = hash_of(&bare.to_string());

@@ -14,6 +14,23 @@ use crate::{
 /// The code of operations that were cancelled in their spec.
 const CANCELLED: Code = Code("NT-KIT-005");
 
+/// For work that no [`Runner`](super::Runner) carries out, such as that of a level-triggered controller: it
+/// records what it finds.
+impl Operation {
+    /// What is recorded about its progress.
+    pub fn timeline(&self) -> Timeline {
+        timeline(self)
+    }
+
+    /// The same operation with this progress.
+    pub fn with_timeline(&self, timeline: &Timeline, now: Timestamp) -> Self {
+        Self {
+            status: Some(status(self, timeline, now)),
+            ..self.clone()
+        }
+    }
+}
+
 /// The timeline of `operation`; cancelled if `cancel` is set in its spec.
 pub(super) fn timeline(operation: &Operation) -> Timeline {
     let status = operation.status.clone().unwrap_or_default();

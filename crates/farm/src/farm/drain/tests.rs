@@ -36,6 +36,7 @@ struct Pool {
     wanted: i32,
     live: i32,
     all: Option<DrainReason>,
+    replacing: Option<&'static str>,
 }
 
 impl Pool {
@@ -47,6 +48,7 @@ impl Pool {
             wanted: i32::try_from(names.len()).unwrap(),
             live: i32::try_from(names.len()).unwrap(),
             all: None,
+            replacing: None,
         }
     }
 
@@ -57,6 +59,7 @@ impl Pool {
             live: self.live,
             existing: i32::try_from(self.pods.len()).unwrap(),
             all: self.all,
+            replacing: self.replacing,
             drains: &self.drains,
             queue: self.queue.as_ref(),
             timeout: SignedDuration::from_secs(600),
@@ -264,6 +267,7 @@ fn pods_that_only_the_deployment_knows_of_are_not_stopped() {
         live: 3,
         existing: 3,
         all: None,
+        replacing: None,
         drains: &pool.drains,
         queue: pool.queue.as_ref(),
         timeout: SignedDuration::from_secs(600),
@@ -271,6 +275,51 @@ fn pods_that_only_the_deployment_knows_of_are_not_stopped() {
     };
     assert_eq!(decide(&facts).replicas, 2);
     assert_eq!(pool.decide(2).replicas, 0, "the Deployment has one pod too");
+}
+
+#[test]
+fn pods_of_the_former_version_stay_drained_until_they_are_gone() {
+    let mut pool = Pool::of(&["old-a", "old-b", "new"]);
+    (pool.wanted, pool.live) = (3, 3);
+    for (pod, revision) in pool.pods.iter_mut().zip(["1", "1", "2"]) {
+        pod.revision = revision.to_owned();
+    }
+    pool.replacing = Some("2");
+    let begun = pool.decide(0);
+    assert_eq!(begun.add, [pattern("old-a"), pattern("old-b")]);
+    pool.drains = begun.drains;
+    let drains = ["old-a", "old-b"];
+    let workers = [
+        ("old-a", false, true),
+        ("old-b", false, true),
+        ("new", true, false),
+    ];
+    pool.answer(&drains, &workers);
+    let idle = pool.decide(1);
+    assert!(idle.remove.is_empty(), "each may be stopped at any moment");
+    assert!(idle.mark.is_empty());
+    pool.drains = idle.drains;
+    // The new version does not start, so the former one goes on.
+    pool.replacing = None;
+    let failed = pool.decide(2);
+    assert_eq!(failed.remove, [pattern("old-a"), pattern("old-b")]);
+    pool.replacing = Some("2");
+    pool.pods.drain(..2);
+    assert_eq!(pool.decide(3).remove.len(), 2, "they are gone");
+}
+
+#[test]
+fn while_two_versions_exist_any_of_them_may_lose_pods() {
+    let mut pods: Vec<_> = ["old-a", "old-b", "new-a", "new-b"].map(pod).into();
+    for (pod, revision) in pods.iter_mut().zip(["1", "1", "2", "2"]) {
+        pod.revision = revision.to_owned();
+    }
+    for at in [0, 2] {
+        pods[at].deletion_cost = -1000;
+    }
+    let names = |count| deletable(&pods, count).into_iter().collect::<Vec<_>>();
+    assert_eq!(names(1), ["new-a", "old-a"]);
+    assert_eq!(names(2), ["new-a", "new-b", "old-a", "old-b"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use k8s_openapi::{
@@ -19,8 +20,10 @@ use neap_kit::{
     apply::{Object, ResourceKind},
     builder::ControllerBuilder,
     clock::Clock,
+    context::Context,
     controller::Enqueuer,
     key::Key,
+    operation::Operation,
     watch::{Cache, Change, Selection, WatchesStopped},
 };
 use parking_lot::Mutex;
@@ -28,8 +31,8 @@ use parking_lot::Mutex;
 use super::{ClaimFacts, FarmFacts, UserConfig, user_config};
 use crate::{
     api::{
-        APP_LABEL, BuildbarnBrowser, BuildbarnFrontend, BuildbarnScheduler, BuildbarnStorage,
-        BuildbarnWorker, COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER, ports,
+        ANNOTATION_REVISION, APP_LABEL, BuildbarnBrowser, BuildbarnFrontend, BuildbarnScheduler,
+        BuildbarnStorage, BuildbarnWorker, COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER, ports,
     },
     farm::{
         Component, ComponentKind,
@@ -43,6 +46,9 @@ use crate::{
 
 /// The number of checked configurations that are remembered.
 const MAX_CHECKED: usize = 512;
+
+/// How long the first reconcile waits for Operations, whose kind may not be served.
+const OPERATIONS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The sources of facts about all farms.
 pub(crate) struct FarmSources {
@@ -61,6 +67,7 @@ pub(crate) struct FarmSources {
     policies: Cache<NetworkPolicy>,
     pods: Cache<Pod>,
     claims: Cache<PersistentVolumeClaim>,
+    operations: Cache<Operation>,
     evaluator: Arc<dyn Evaluate>,
     pub(crate) queue: Arc<dyn BuildQueue>,
     operator_namespace: String,
@@ -80,11 +87,11 @@ pub(crate) enum Reconciled {
 
 impl FarmSources {
     pub(crate) fn new(
+        context: &Context,
         builder: &mut ControllerBuilder,
         evaluator: Arc<dyn Evaluate>,
         queue: Arc<dyn BuildQueue>,
         operator_namespace: &str,
-        clock: Clock,
     ) -> Result<Self, WatchesStopped> {
         let all = Selection::default();
         let ours = Selection {
@@ -107,12 +114,18 @@ impl FarmSources {
             policies: builder.scoped(&all, false)?,
             pods: builder.scoped(&ours, false)?,
             claims: builder.scoped(&all, false)?,
+            // Their kind may not be served, and a farm does not need it.
+            operations: context.scoped_cache(&all)?,
             evaluator,
             queue,
             operator_namespace: operator_namespace.to_owned(),
-            clock,
+            clock: context.clock,
             checked: Mutex::default(),
         };
+        let (operations, clock) = (sources.operations.clone(), context.clock);
+        builder.wait_for(async move {
+            clock.within(OPERATIONS_TIMEOUT, operations.synced()).await;
+        });
         sources.enqueue_on_change(builder);
         Ok(sources)
     }
@@ -133,6 +146,7 @@ impl FarmSources {
         enqueue_owners(builder, &self.policies);
         enqueue_owners(builder, &self.pods);
         enqueue_owners(builder, &self.config_maps);
+        enqueue_owners(builder, &self.operations);
         let storages = self.storages.clone();
         builder.on_change(&self.claims, move |change, enqueuer| {
             for storage in storages.list(change.key().namespace()) {
@@ -243,6 +257,8 @@ impl FarmSources {
             user_configs: BTreeMap::new(),
             claimed_elsewhere,
             queues: BTreeMap::new(),
+            farm: key.clone(),
+            operations: self.operations(namespace),
             operator_namespace: self.operator_namespace.clone(),
             now: self.clock.now(),
             components: members,
@@ -268,6 +284,12 @@ impl FarmSources {
         sort_objects(&self.ingresses.list(namespace), facts);
         sort_objects(&self.budgets.list(namespace), facts);
         sort_objects(&self.policies.list(namespace), facts);
+    }
+
+    fn operations(&self, namespace: &str) -> Option<Vec<Operation>> {
+        let all = || self.operations.list(namespace).into_iter();
+        let is_served = self.operations.is_synced();
+        is_served.then(|| all().map(|operation| (*operation).clone()).collect())
     }
 
     fn claims(&self, namespace: &str) -> BTreeMap<String, ClaimFacts> {
@@ -414,7 +436,11 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         finished: ["Succeeded", "Failed"].contains(&phase),
         created_at: created.map(|it| it.0),
         deletion_cost: cost.and_then(|it| it.parse().ok()).unwrap_or(0),
-        revision: String::new(),
+        revision: pod
+            .annotations()
+            .get(ANNOTATION_REVISION)
+            .cloned()
+            .unwrap_or_default(),
         trouble: trouble(pod),
     }
 }

@@ -16,10 +16,13 @@ use k8s_openapi::{
     },
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, CustomResourceExt, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use neap_kit::{apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches};
+use neap_kit::{
+    apply::Object, clock::Clock, context::Context, lease::Leadership, operation::Operation,
+    watch::Watches,
+};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -61,7 +64,7 @@ impl Drop for TestCluster {
 impl TestCluster {
     /// A server with the definitions and the operator.
     pub(super) async fn open() -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");
@@ -96,7 +99,7 @@ impl TestCluster {
             _pocket: pocket,
         };
         let all = Api::all(cluster.client.clone());
-        for definition in definitions() {
+        for definition in definitions().into_iter().chain([Operation::crd()]) {
             all.create(&PostParams::default(), &definition)
                 .await
                 .unwrap();

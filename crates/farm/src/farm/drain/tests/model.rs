@@ -136,6 +136,7 @@ impl Model {
             live: self.live,
             existing: i32::try_from(alive(&self.pods).count()).unwrap(),
             all: None,
+            replacing: None,
             drains: &self.drains,
             queue: queue.as_ref(),
             timeout: SignedDuration::from_secs(TIMEOUT),
