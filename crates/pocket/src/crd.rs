@@ -22,4 +22,4 @@ pub use accept::{NameConflict, accept, begin_removal, propose};
 pub use definition::{
     Definition, DefinitionVersion, PrinterColumn, ResourceNames, ResourceScope, ScaleSubresource,
 };
-pub use path::Path;
+pub use path::JsonPath;

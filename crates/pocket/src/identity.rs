@@ -20,7 +20,7 @@ pub use accounts::{AccountTokens, ISSUER, Records};
 pub use certificates::Certificates;
 pub use claims::{Claims, Reference};
 pub use credentials::{Authenticate, Credentials, Verdict};
-pub use grant::{Bound, Grant};
+pub use grant::{BoundObjectKind, Grant};
 pub(crate) use grant::{check_name, check_uid};
 pub use key::{KeyError, SigningKey};
 pub use refused::Refused;

@@ -12,7 +12,7 @@ use super::{
     cel::CompiledRules,
     compile::{Compiled, compile},
     default, embedded,
-    path::Path,
+    path::JsonPath,
     prune, validate,
 };
 use crate::{
@@ -87,7 +87,7 @@ pub struct DefinitionVersion {
     /// What `kubectl get` prints besides the name.
     pub printer_columns: Vec<PrinterColumn>,
     /// Fields that field selectors may use.
-    pub selectable_fields: Vec<Path>,
+    pub selectable_fields: Vec<JsonPath>,
     /// The schema as it was written, for publishing.
     pub open_api: Arc<Value>,
 }
@@ -96,11 +96,11 @@ pub struct DefinitionVersion {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleSubresource {
     /// Such as `.spec.replicas`.
-    pub spec_replicas: Path,
+    pub spec_replicas: JsonPath,
     /// Such as `.status.replicas`.
-    pub status_replicas: Path,
+    pub status_replicas: JsonPath,
     /// Such as `.status.selector`.
-    pub label_selector: Option<Path>,
+    pub label_selector: Option<JsonPath>,
 }
 
 impl ScaleSubresource {
@@ -130,7 +130,7 @@ impl ScaleSubresource {
 }
 
 /// The number at a path of fields, or an error if it is something else.
-fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
+fn number(path: &JsonPath, object: &Value) -> Result<Option<i64>, String> {
     let Some(found) = nested(path, object)? else {
         return Ok(None);
     };
@@ -139,7 +139,7 @@ fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
 }
 
 /// The text at a path of fields, or an error if it is something else.
-fn text_at<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v str>, String> {
+fn text_at<'v>(path: &JsonPath, object: &'v Value) -> Result<Option<&'v str>, String> {
     let Some(found) = nested(path, object)? else {
         return Ok(None);
     };
@@ -149,7 +149,7 @@ fn text_at<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v str>, String
 
 /// The value at a path of fields. An absent parent has no fields; any other parent that is no
 /// object is an error.
-fn nested<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v Value>, String> {
+fn nested<'v>(path: &JsonPath, object: &'v Value) -> Result<Option<&'v Value>, String> {
     let mut found = object;
     let mut passed = String::new();
     for field in path.fields().unwrap_or_default() {
@@ -192,7 +192,7 @@ pub struct PrinterColumn {
     /// Above zero: only in wide output.
     pub priority: i64,
     /// The path of the value.
-    pub path: Path,
+    pub path: JsonPath,
 }
 
 impl Definition {
@@ -406,8 +406,8 @@ fn read_column(column: &Value) -> Option<PrinterColumn> {
     })
 }
 
-fn path(value: &Value) -> Option<Path> {
-    Path::parse(value.as_str().filter(|text| !text.is_empty())?).ok()
+fn path(value: &Value) -> Option<JsonPath> {
+    JsonPath::parse(value.as_str().filter(|text| !text.is_empty())?).ok()
 }
 
 fn text(value: &Value) -> String {

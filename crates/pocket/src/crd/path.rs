@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Path {
+pub struct JsonPath {
     source: Box<str>,
     steps: Vec<PathStep>,
 }
@@ -28,11 +28,11 @@ enum PathStep {
     /// `[*]` or `.*`.
     Each,
     /// `[?(@.type=="Ready")]`.
-    Filter(Filter),
+    Filter(FilterExpression),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Filter {
+struct FilterExpression {
     left: Vec<PathStep>,
     /// Absent for `[?(@.x)]`, which asks whether there is an `x`.
     test: Option<(FilterOperator, Operand)>,
@@ -54,7 +54,7 @@ enum FilterOperator {
     GreaterOrEqual,
 }
 
-impl Path {
+impl JsonPath {
     /// Parses a path; a surrounding `{…}` is allowed, as kubectl writes it.
     pub fn parse(source: &str) -> Result<Self, String> {
         let inner = source.strip_prefix('{').and_then(|s| s.strip_suffix('}'));
@@ -86,7 +86,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)
     }
@@ -136,7 +136,7 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-impl Filter {
+impl FilterExpression {
     fn holds(&self, value: &Value) -> bool {
         let left = follow(&self.left, value);
         let Some((comparison, operand)) = &self.test else {

@@ -65,10 +65,10 @@ fn translate(source: &str) -> String {
     out
 }
 
-type Chars<'s> = Peekable<std::str::CharIndices<'s>>;
+type PatternChars<'s> = Peekable<std::str::CharIndices<'s>>;
 
 /// `\Q…\E`: everything up to the end stands for itself.
-fn quote(out: &mut String, rest: &str, chars: &mut Chars<'_>) {
+fn quote(out: &mut String, rest: &str, chars: &mut PatternChars<'_>) {
     let (quoted, skipped) = match rest.find("\\E") {
         Some(end) => (&rest[..end], &rest[..end + 2]),
         None => (rest, rest),
@@ -93,7 +93,7 @@ fn escape(out: &mut String, class: char) {
 }
 
 /// Translates the rest of a bracketed class, its end included.
-fn class(out: &mut String, source: &str, chars: &mut Chars<'_>) {
+fn class(out: &mut String, source: &str, chars: &mut PatternChars<'_>) {
     if chars.next_if(|&(_, c)| c == '^').is_some() {
         out.push('^');
     }

@@ -36,7 +36,7 @@ pub struct Grant {
 
 /// The kinds of objects a token may be bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum BoundObjectKind {
     /// The token is valid as long as the pod exists.
     Pod,
     /// The token is valid as long as the secret exists.
@@ -45,7 +45,7 @@ pub enum Bound {
     Node,
 }
 
-impl Bound {
+impl BoundObjectKind {
     /// The kind of `spec.boundObjectRef`, if it is set.
     pub fn of(reference: &Value) -> Result<Option<Self>> {
         if reference.is_null() {
@@ -119,11 +119,11 @@ impl Grant {
     }
 
     /// Binds the token to an object.
-    pub fn bind(&mut self, to: Bound, object: Reference) {
+    pub fn bind(&mut self, to: BoundObjectKind, object: Reference) {
         match to {
-            Bound::Pod => self.pod = Some(object),
-            Bound::Secret => self.secret = Some(object),
-            Bound::Node => self.node = Some(object),
+            BoundObjectKind::Pod => self.pod = Some(object),
+            BoundObjectKind::Secret => self.secret = Some(object),
+            BoundObjectKind::Node => self.node = Some(object),
         }
     }
 
@@ -161,7 +161,7 @@ pub(crate) fn check_name(request: &Value, account: &str) -> Result<()> {
 }
 
 /// Refuses a request bound to another object than the existing one.
-pub(crate) fn check_uid(to: Bound, reference: &Value, found: &Reference) -> Result<()> {
+pub(crate) fn check_uid(to: BoundObjectKind, reference: &Value, found: &Reference) -> Result<()> {
     let uid = reference["uid"].as_str().unwrap_or_default();
     if uid.is_empty() || uid == found.uid {
         return Ok(());

@@ -7,7 +7,7 @@ use super::{
     term::Program,
 };
 use crate::{
-    crd::path::Path,
+    crd::path::JsonPath,
     schema::{FieldPath, Schema, ValidationRule},
     status::{FieldErrorKind, Problems},
 };
@@ -159,7 +159,7 @@ impl RulePosition<'_> {
 
 /// The printed form of a path of declared fields and keys, relative to `schema`.
 fn resolve(mut schema: Schema<'_>, source: &str) -> Option<Box<str>> {
-    let path = Path::parse(source).ok()?;
+    let path = JsonPath::parse(source).ok()?;
     let names = path.fields().filter(|names| !names.is_empty())?;
     let mut out = String::new();
     for name in names {

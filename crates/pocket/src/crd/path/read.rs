@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Filter, FilterOperator, Operand, PathStep};
+use super::{FilterExpression, FilterOperator, Operand, PathStep};
 
 /// Steps of a path, at most: more than any object is deep.
 const MAX_STEPS: usize = 128;
@@ -92,7 +92,7 @@ impl<'s> PathParser<'s> {
         Ok(step)
     }
 
-    fn filter(&mut self) -> Result<Filter, String> {
+    fn filter(&mut self) -> Result<FilterExpression, String> {
         self.skip_spaces();
         self.expect("@")?;
         let left = self.steps()?;
@@ -106,7 +106,7 @@ impl<'s> PathParser<'s> {
                 Some((comparison, operand))
             }
         };
-        Ok(Filter { left, test })
+        Ok(FilterExpression { left, test })
     }
 
     fn comparison(&mut self) -> Option<FilterOperator> {

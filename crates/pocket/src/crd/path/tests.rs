@@ -50,7 +50,7 @@ fn paths_lead_where_they_say() {
         (".spec.absent.deeper", json!([])),
         (".", json!([object()])),
     ] {
-        let found: Vec<Value> = Path::parse(path)
+        let found: Vec<Value> = JsonPath::parse(path)
             .unwrap()
             .find(&object())
             .into_iter()
@@ -75,21 +75,21 @@ fn unreadable_paths_are_refused() {
         ".spec{",
         ".spec\\",
     ] {
-        assert!(Path::parse(path).is_err(), "{path}");
+        assert!(JsonPath::parse(path).is_err(), "{path}");
     }
 }
 
 #[test]
 fn fields_are_known_only_of_plain_paths() {
-    let plain = Path::parse(".spec.a").unwrap();
+    let plain = JsonPath::parse(".spec.a").unwrap();
     assert_eq!(plain.fields(), Some(vec!["spec", "a"]));
-    assert_eq!(Path::parse(".spec[0]").unwrap().fields(), None);
+    assert_eq!(JsonPath::parse(".spec[0]").unwrap().fields(), None);
 }
 
 proptest! {
     #[test]
     fn no_text_makes_the_reader_fail_badly(text in r#"[.\[\]'"a?@()*=<\\ {}0-9é-]{0,24}"#) {
-        if let Ok(path) = Path::parse(&text) {
+        if let Ok(path) = JsonPath::parse(&text) {
             path.find(&object());
         }
     }

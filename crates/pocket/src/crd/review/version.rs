@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{FieldPath, defaults, names, structural, words};
 use crate::{
-    crd::{cel::CompiledRules, compile::compile, path::Path},
+    crd::{cel::CompiledRules, compile::compile, path::JsonPath},
     schema::{Schema, Type},
     status::Problems,
 };
@@ -169,8 +169,8 @@ fn columns(version: &Value, at: &FieldPath<'_>, problems: &mut Problems) {
     }
 }
 
-fn readable(given: &str, at: &FieldPath<'_>, problems: &mut Problems) -> Option<Path> {
-    match Path::parse(given) {
+fn readable(given: &str, at: &FieldPath<'_>, problems: &mut Problems) -> Option<JsonPath> {
+    match JsonPath::parse(given) {
         Ok(path) => Some(path),
         Err(why) => {
             let detail = format!("is an invalid path: {why}");
@@ -239,7 +239,7 @@ fn selectable(version: &Value, root: Schema<'_>, at: &FieldPath<'_>, problems: &
     }
 }
 
-fn unselectable(path: &Path, root: Schema<'_>) -> Option<&'static str> {
+fn unselectable(path: &JsonPath, root: Schema<'_>) -> Option<&'static str> {
     let Some(fields) = path.fields() else {
         return Some("is an invalid path: must lead through fields alone");
     };

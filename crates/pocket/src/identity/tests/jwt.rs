@@ -154,11 +154,11 @@ fn a_token_ends_with_its_account_and_with_what_it_is_bound_to() {
         name: name.into(),
         uid: format!("u-{name}"),
     };
-    bound.bind(Bound::Pod, reference("p"));
-    bound.bind(Bound::Node, reference("m"));
+    bound.bind(BoundObjectKind::Pod, reference("p"));
+    bound.bind(BoundObjectKind::Node, reference("m"));
     let of_pod = token(&accounts, bound);
     let mut bound = grant(&json!({}));
-    bound.bind(Bound::Node, reference("m"));
+    bound.bind(BoundObjectKind::Node, reference("m"));
     let of_node = token(&accounts, bound);
     let object = |name: &str, uid: &str| json!({"metadata": {"name": name, "uid": uid}});
     let all = || {
@@ -235,7 +235,7 @@ fn a_pod_that_never_looks_for_a_new_token_is_not_locked_out() {
     let lasts = |spec: Value, pod: bool| {
         let mut grant = grant(&spec);
         if pod {
-            grant.bind(Bound::Pod, robot());
+            grant.bind(BoundObjectKind::Pod, robot());
         }
         let issued = accounts.issue("n", robot(), grant, String::new(), at(NOW));
         let (token, ends) = issued.unwrap();
@@ -295,7 +295,7 @@ fn requests_are_refused_as_the_real_server_refuses_them() {
     let refused = |spec: Value| {
         let request = json!({ "spec": spec });
         let read = Grant::read(&request, &[]).map(|_| ());
-        let bound = Bound::of(&request["spec"]["boundObjectRef"]).map(|_| ());
+        let bound = BoundObjectKind::of(&request["spec"]["boundObjectRef"]).map(|_| ());
         read.and(bound).unwrap_err().message
     };
     let invalid = "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: ";

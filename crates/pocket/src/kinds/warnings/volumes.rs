@@ -78,7 +78,7 @@ pub(super) fn warn(spec: &Value, path: &str, warnings: &mut Vec<String>) {
 }
 
 /// A file of a volume and its source, which is shown where a volume has several.
-struct File {
+struct MountedFile {
     path: String,
     from: String,
 }
@@ -136,13 +136,13 @@ fn called(field: &str, name: &str) -> String {
     }
 }
 
-fn files<'a>(source: &'a Value, from: &'a str) -> impl Iterator<Item = File> {
+fn files<'a>(source: &'a Value, from: &'a str) -> impl Iterator<Item = MountedFile> {
     let items = list(source, "items").iter();
     items.map(|item| file(text(item, "path"), from))
 }
 
-fn file(path: &str, from: &str) -> File {
-    File {
+fn file(path: &str, from: &str) -> MountedFile {
+    MountedFile {
         path: path.trim_end_matches('/').to_owned(),
         from: from.to_owned(),
     }
@@ -151,7 +151,7 @@ fn file(path: &str, from: &str) -> File {
 /// The files of one volume.
 struct Overlaps {
     prefix: String,
-    known: Vec<File>,
+    known: Vec<MountedFile>,
 }
 
 impl Overlaps {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     admission::{GroupVersionKind, Operation},
     environment::rfc3339,
-    identity::{Bound, Grant, Holder, Reference, check_name, check_uid},
+    identity::{BoundObjectKind, Grant, Holder, Reference, check_name, check_uid},
     rest::{
         Machine, Reply, Request, Served,
         admission::ReviewedWrite,
@@ -142,24 +142,24 @@ impl Machine {
         reference: &Value,
         grant: &mut Grant,
     ) -> Result<()> {
-        let Some(to) = Bound::of(reference)? else {
+        let Some(to) = BoundObjectKind::of(reference)? else {
             return Ok(());
         };
         let name = reference["name"].as_str().unwrap_or_default();
         let namespace = match to {
-            Bound::Node => "",
-            Bound::Pod | Bound::Secret => &request.target.namespace,
+            BoundObjectKind::Node => "",
+            BoundObjectKind::Pod | BoundObjectKind::Secret => &request.target.namespace,
         };
         let place = path(namespace, name);
         let bucket = format!("/{}", to.plural());
         let Some(object) = self.view.get(&bucket, &place).await? else {
             return Err(ApiError::not_found("", to.plural(), name));
         };
-        if to == Bound::Pod {
+        if to == BoundObjectKind::Pod {
             let pod = object.value();
             check_account(&pod, &request.target.name)?;
             if let Some(node) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
-                grant.bind(Bound::Node, self.node(node).await?);
+                grant.bind(BoundObjectKind::Node, self.node(node).await?);
             }
         }
         let found = Reference {

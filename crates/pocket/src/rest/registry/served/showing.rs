@@ -194,7 +194,7 @@ impl Served {
                 Some(scale::Paths {
                     spec_replicas: paths.spec_replicas.source(),
                     status_replicas: paths.status_replicas.source(),
-                    selector: paths.label_selector.as_ref().map(crd::Path::source),
+                    selector: paths.label_selector.as_ref().map(crd::JsonPath::source),
                 })
             }
         }
@@ -229,7 +229,7 @@ impl Served {
 }
 
 /// A selectable field as selectors write it: without the leading dot.
-fn label(path: &crd::Path) -> &str {
+fn label(path: &crd::JsonPath) -> &str {
     path.source().trim_start_matches('.')
 }
 
