@@ -39,7 +39,7 @@ const FARMS: usize = 200;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7))).await?;
+    let pocket = Pocket::open(Options::new(Environment::simulated(7))).await?;
     let users = Client::new(pocket.service(), "default");
     let writes = Arc::<AtomicU64>::default();
     let counted = writes.clone();

@@ -68,7 +68,7 @@ impl Server {
     }
 
     async fn in_process() -> Self {
-        let options = Options::new(Environment::rehearsal(7));
+        let options = Options::new(Environment::simulated(7));
         let pocket = Pocket::open(options).await.unwrap();
         let namespace = "default".to_owned();
         Self::with_transport(pocket.service(), namespace, Some(pocket))

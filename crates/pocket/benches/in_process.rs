@@ -36,7 +36,7 @@ async fn main() {
 }
 
 async fn run() -> f64 {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap();
     let mut clients = JoinSet::new();

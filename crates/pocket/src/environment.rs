@@ -2,7 +2,7 @@
 
 pub(crate) mod lane;
 mod poll_on_wake;
-mod rehearsal;
+mod simulated;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 

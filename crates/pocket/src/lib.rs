@@ -11,7 +11,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let pocket = Pocket::open(Options::new(Environment::rehearsal(1))).await?;
+//! let pocket = Pocket::open(Options::new(Environment::simulated(1))).await?;
 //! let namespaces: Api<Namespace> = Api::all(Client::new(pocket.service(), "default"));
 //! assert!(namespaces.get_opt("kube-system").await?.is_some());
 //! # Ok(())

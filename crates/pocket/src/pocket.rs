@@ -206,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_cannot_start_lets_go_of_its_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let mut options = Options::new(Environment::rehearsal(1));
+        let mut options = Options::new(Environment::simulated(1));
         options.storage = Storage::Folder(folder.path().into());
         // No address is left for the server's own Service.
         options.settings.service_range.1 = 32;
@@ -217,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_server_in_memory_takes_no_writes_and_ends_its_tasks() {
-        let options = Options::new(Environment::rehearsal(1));
+        let options = Options::new(Environment::simulated(1));
         let pocket = Pocket::open(options).await.unwrap();
         let tasks = || {
             let runtime = tokio::runtime::Handle::current();

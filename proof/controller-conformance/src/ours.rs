@@ -64,7 +64,7 @@ fn controllers(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
 }
 
 async fn play_at_once(scenarios: &[Scenario], unfinished: Unfinished) -> Result<Recording> {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7))).await?;
+    let pocket = Pocket::open(Options::new(Environment::simulated(7))).await?;
     let client = Client::new(pocket.service(), "default");
     let clock = Clock::starting_at(START.parse()?);
     let (watches, watching) = Watches::new(clock);

@@ -74,7 +74,7 @@ impl TestCluster {
         definitions: impl IntoIterator<Item = CustomResourceDefinition>,
         components: impl FnOnce(&Context) -> Result<Vec<Component>, WatchesStopped>,
     ) -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");

@@ -43,7 +43,7 @@ impl ClusterTemplate {
     }
 
     pub async fn prepare() -> Result<Self, Error> {
-        let mut options = Options::new(Environment::rehearsal(0));
+        let mut options = Options::new(Environment::simulated(0));
         options.retention = UNLIMITED_RETENTION;
         let pocket = Pocket::open(options).await.map_err(Box::new)?;
         let user = Client::new(pocket.service(), "default");
@@ -60,7 +60,7 @@ impl ClusterTemplate {
 
     /// A copy for one run. Its random numbers come from `seed`.
     pub(crate) async fn copy(&self, seed: u64) -> Result<Pocket, neap_pocket::Error> {
-        let mut options = Options::new(Environment::rehearsal(seed));
+        let mut options = Options::new(Environment::simulated(seed));
         options.retention = UNLIMITED_RETENTION;
         options.storage = Storage::Store(self.store.fork());
         Pocket::open(options).await

@@ -28,7 +28,7 @@ struct Stage {
 
 impl Stage {
     async fn open(options: ProwOptions) -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");

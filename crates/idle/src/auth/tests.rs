@@ -78,7 +78,7 @@ fn denials_have_a_status() {
 
 #[tokio::test(start_paused = true)]
 async fn a_review_is_cached_for_a_minute() {
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
     let accounts: Api<ServiceAccount> = Api::default_namespaced(client.clone());

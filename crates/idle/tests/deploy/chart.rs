@@ -127,7 +127,7 @@ async fn the_chart_installs_what_kustomize_installs_and_a_server_accepts_it() {
     ] {
         assert_eq!(rules(&documents, role), rules(&installed(), role), "{role}");
     }
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "elasti");
     let namespace =

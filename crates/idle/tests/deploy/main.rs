@@ -315,7 +315,7 @@ fn processes_accept_the_variables_and_arguments_of_the_manifests() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_accepts_the_manifests_and_an_object_of_kubeelasti() {
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "elasti");
     for object in installed() {

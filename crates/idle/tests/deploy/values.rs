@@ -396,7 +396,7 @@ async fn a_server_accepts_the_rendered_file() {
     let Some(documents) = filled(test) else {
         return;
     };
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "elasti");
     let namespace =

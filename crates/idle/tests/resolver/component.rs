@@ -82,7 +82,7 @@ async fn open(port: u16) -> TcpStream {
 
 #[tokio::test]
 async fn a_resolver_opens_the_ports_of_the_table_and_answers_held_requests_at_shutdown() {
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
     let free = net::bind(None, 0).unwrap();

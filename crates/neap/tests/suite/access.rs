@@ -40,7 +40,7 @@ impl AccessNode {
     /// Starts a server that listens on a socket, and a node.
     async fn start(block: u8, namespaces: bool) -> Self {
         let containers = Arc::new(runtime::NodeRuntime::default());
-        let mut options = Options::new(Environment::rehearsal(7));
+        let mut options = Options::new(Environment::simulated(7));
         options.root_ca = Some("none that is used here".into());
         options.runtime = Some(containers.clone());
         let pocket = Pocket::open(options).await.unwrap();

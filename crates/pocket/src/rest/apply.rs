@@ -34,8 +34,8 @@ impl Machine {
         let (kind, version) = (&served.resource.kind, &served.api_version);
         let mut config = applied_config(request, kind, version, &mut warnings)?;
         let unstorable = served.read_applied(&mut config);
-        let rehearsal = unstorable.is_some().then(|| request.rehearsal());
-        let request = rehearsal.as_ref().unwrap_or(request);
+        let dry_run = unstorable.is_some().then(|| request.as_dry_run());
+        let request = dry_run.as_ref().unwrap_or(request);
         let created = self
             .apply_new(request, served, part, &config, &mut warnings)
             .await?;

@@ -184,10 +184,10 @@ impl Request {
     }
 
     /// The same request as a dry run.
-    pub(super) fn rehearsal(&self) -> Self {
-        let mut rehearsal = self.clone();
-        rehearsal.query.push(("dryRun".into(), "All".into()));
-        rehearsal
+    pub(super) fn as_dry_run(&self) -> Self {
+        let mut dry_run = self.clone();
+        dry_run.query.push(("dryRun".into(), "All".into()));
+        dry_run
     }
 
     /// Whether this is a dry run. Any other value than `All` is refused.

@@ -186,7 +186,7 @@ mod tests {
 
     /// The whole answer to a client that shuts its side right after its request.
     async fn answer_to(request: &str) -> String {
-        let options = Options::new(Environment::rehearsal(1));
+        let options = Options::new(Environment::simulated(1));
         let service = Pocket::open(options).await.unwrap().service();
         // Smaller than an answer, so that most of it is sent after the client has ended.
         let (mut client, server) = duplex(512);

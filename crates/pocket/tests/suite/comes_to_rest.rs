@@ -79,7 +79,7 @@ fn place(manifest: &Value, plural: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn said_again_nothing_is_written() {
-    let options = Options::new(Environment::rehearsal(5));
+    let options = Options::new(Environment::simulated(5));
     let pocket = Pocket::open(options).await.expect("a server in memory");
     let server = Server(kube::Client::new(pocket.service(), "default"));
     let manifests: Vec<Value> = serde_saphyr::from_multiple(KINDS).expect("the manifests are YAML");

@@ -151,7 +151,7 @@ impl Gardener {
 
 /// A server with the definition of beds, and a gardener for it.
 async fn garden() -> (Pocket, Client, Arc<Gardener>) {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(7)))
         .await
         .unwrap();
     let client = Client::new(pocket.service(), "default");

@@ -39,7 +39,7 @@ async fn a_server_whose_store_was_closed_is_alive_and_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         storage: Storage::Folder(folder.path().into()),
-        ..Options::new(Environment::rehearsal(1))
+        ..Options::new(Environment::simulated(1))
     };
     let pocket = Pocket::open(options).await.unwrap();
     let service = pocket.service();
@@ -76,7 +76,7 @@ impl Hooks for Defect {
 
 #[tokio::test(start_paused = true)]
 async fn a_defect_is_answered_with_the_name_of_its_log_line() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap();
     let service = pocket.service_over(pocket.view(Some(Arc::new(Defect))));
@@ -94,7 +94,7 @@ async fn a_defect_is_answered_with_the_name_of_its_log_line() {
 async fn discovery_names_the_port_of_the_server() {
     let options = Options {
         port: 7001,
-        ..Options::new(Environment::rehearsal(1))
+        ..Options::new(Environment::simulated(1))
     };
     let pocket = Pocket::open(options).await.unwrap();
     let answer = ask(&pocket.service(), "GET", "/api", &Value::Null).await;
@@ -105,7 +105,7 @@ async fn discovery_names_the_port_of_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_namespace_in_a_path_is_nothing() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap();
     let path = "/api/v1/namespaces//configmaps";
@@ -115,7 +115,7 @@ async fn an_empty_namespace_in_a_path_is_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_in_another_name_is_refused() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap();
     let request = Request::get("/api/v1/namespaces")
@@ -128,7 +128,7 @@ async fn a_request_in_another_name_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_cannot_take_the_place_of_a_built_in_kind() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap();
     let schema = json!({"openAPIV3Schema": {"type": "object"}});

@@ -150,7 +150,7 @@ fn compact(pocket: &Pocket, chronicle: &mut CommitLog, kept: u64) {
 }
 
 async fn open(seed: u64, storage: Storage) -> Pocket {
-    let mut options = Options::new(Environment::rehearsal(seed));
+    let mut options = Options::new(Environment::simulated(seed));
     options.storage = storage;
     let pocket = Pocket::open(options).await.unwrap();
     prepare(&pocket).await;

@@ -13,7 +13,7 @@ struct Server(Pocket);
 
 impl Server {
     async fn open() -> Self {
-        let options = Options::new(Environment::rehearsal(1));
+        let options = Options::new(Environment::simulated(1));
         let server = Self(Pocket::open(options).await.unwrap());
         let (status, _) = server.send(&bad_input::create_bystander()).await;
         assert_eq!(status, 201);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::Service;
 
 async fn open(change: impl FnOnce(&mut Options)) -> Pocket {
-    let mut options = Options::new(Environment::rehearsal(3));
+    let mut options = Options::new(Environment::simulated(3));
     change(&mut options);
     Pocket::open(options).await.unwrap()
 }

@@ -29,7 +29,7 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let environment = Environment::rehearsal(1);
+        let environment = Environment::simulated(1);
         let pocket = Pocket::open(Options::new(environment.clone()));
         let credentials = Credentials {
             tokens: Tokens::parse("root,admin,,system:masters\nalice-token,alice,u-1,devs")
@@ -508,7 +508,7 @@ async fn a_pod_runs_as_an_account_that_is_there() {
 async fn keys_are_found_where_the_server_is_advertised() {
     let options = Options {
         advertised: Some("[::1]:7000".into()),
-        ..Options::new(Environment::rehearsal(1))
+        ..Options::new(Environment::simulated(1))
     };
     let service = Pocket::open(options).await.unwrap().service();
     let request = Request::get("/.well-known/openid-configuration");

@@ -29,7 +29,7 @@ impl Drop for Judged {
 }
 
 async fn client() -> (Judged, Client) {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap();
     let observer = Observer::new();

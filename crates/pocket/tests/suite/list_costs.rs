@@ -42,7 +42,7 @@ struct Server(Pocket);
 
 impl Server {
     async fn open() -> Self {
-        let options = Options::new(Environment::rehearsal(1));
+        let options = Options::new(Environment::simulated(1));
         Self(Pocket::open(options).await.unwrap())
     }
 

@@ -56,7 +56,7 @@ fn map(data: &Value) -> ConfigMap {
 
 /// The maps without interference, and as seen by a client that is overtaken once.
 async fn maps() -> (Api<ConfigMap>, Api<ConfigMap>) {
-    let options = Options::new(Environment::rehearsal(3));
+    let options = Options::new(Environment::simulated(3));
     let pocket = Pocket::open(options).await.expect("a server in memory");
     let maps: Api<ConfigMap> = Api::default_namespaced(Client::new(pocket.service(), "default"));
     let hooks = Overtake {
@@ -206,7 +206,7 @@ impl Hooks for Note {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_is_charged_again_to_a_quota_that_was_changed() {
-    let options = Options::new(Environment::rehearsal(3));
+    let options = Options::new(Environment::simulated(3));
     let pocket = Pocket::open(options).await.expect("a server in memory");
     let quotas: Api<ResourceQuota> =
         Api::default_namespaced(Client::new(pocket.service(), "default"));
@@ -250,7 +250,7 @@ impl Hooks for Sweep {
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_that_a_concurrent_delete_completes_succeeds() {
-    let options = Options::new(Environment::rehearsal(3));
+    let options = Options::new(Environment::simulated(3));
     let pocket = Pocket::open(options).await.expect("a server in memory");
     let pods: Api<Pod> = Api::default_namespaced(Client::new(pocket.service(), "default"));
     let pod = json!({

@@ -42,7 +42,7 @@ async fn overtaken(
     (method, body): (&str, fn(Value) -> Value),
     by: (&str, Option<Value>),
 ) -> (StatusCode, Value) {
-    let options = Options::new(Environment::rehearsal(9));
+    let options = Options::new(Environment::simulated(9));
     let pocket = Pocket::open(options).await.unwrap();
     let observer = Observer::new();
     let gate = Arc::new(Gate {
@@ -115,7 +115,7 @@ impl SlowServer {
         let folder = tempfile::tempdir().unwrap();
         let permit = Permit::default();
         permit.set(true);
-        let mut options = Options::new(Environment::rehearsal(9));
+        let mut options = Options::new(Environment::simulated(9));
         options.storage = Storage::Disk(Box::new(SlowDisk {
             folder: FolderDisk::open(folder.path()).unwrap(),
             permit: permit.clone(),
@@ -300,7 +300,7 @@ async fn a_refusal_waits_for_the_object_it_rests_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_names_a_state_holds_to_it() {
-    let options = Options::new(Environment::rehearsal(9));
+    let options = Options::new(Environment::simulated(9));
     let pocket = Pocket::open(options).await.unwrap();
     let client = ObservedService::new(pocket.service(), &Observer::new(), "one");
     let (_, seen) = send(&client, "POST", PODS, Some(pod("p"))).await;
@@ -349,7 +349,7 @@ async fn a_binding_that_names_a_state_holds_to_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_grew_too_large_is_refused_with_its_size() {
-    let options = Options::new(Environment::rehearsal(9));
+    let options = Options::new(Environment::simulated(9));
     let pocket = Pocket::open(options).await.unwrap();
     let client = ObservedService::new(pocket.service(), &Observer::new(), "one");
     let mut custom = definition("widgets", "Widget");

@@ -29,7 +29,7 @@ struct World {
 }
 
 async fn world(hooks: Option<Arc<dyn Hooks>>) -> World {
-    let options = Options::new(Environment::rehearsal(3));
+    let options = Options::new(Environment::simulated(3));
     let pocket = Pocket::open(options).await.unwrap();
     // The server creates the standard objects of its namespaces by itself; after that it is quiet.
     tokio::time::sleep(Duration::from_secs(10)).await;

@@ -14,7 +14,7 @@ use crate::support::stream::{lines, open};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn server() -> (Pocket, Observer, ObservedService<Service>) {
-    let options = Options::new(Environment::rehearsal(5));
+    let options = Options::new(Environment::simulated(5));
     let pocket = Pocket::open(options).await.unwrap();
     let observer = Observer::new();
     let client = ObservedService::new(pocket.service(), &observer, "client");

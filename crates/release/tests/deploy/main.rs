@@ -184,7 +184,7 @@ async fn create(client: &Client, object: Value) {
 }
 
 async fn server() -> Client {
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     Client::new(pocket.service(), NAMESPACE)
 }

@@ -30,7 +30,7 @@ struct TestCluster {
 impl TestCluster {
     /// With a Service, its Deployment, and a ready resolver.
     async fn open() -> Self {
-        let options = Options::new(Environment::rehearsal(7));
+        let options = Options::new(Environment::simulated(7));
         let pocket = Pocket::open(options).await.unwrap();
         let client = Client::new(pocket.service(), "default");
         let cluster = Self {

@@ -51,7 +51,7 @@ async fn operator_with(
     authenticator: Authenticator,
     server: impl FnOnce(Client) -> Client,
 ) -> TestOperator {
-    let options = Options::new(Environment::rehearsal(7));
+    let options = Options::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());

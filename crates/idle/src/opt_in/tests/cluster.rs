@@ -35,7 +35,7 @@ fn failing_client(pocket: &Pocket, blind: Arc<AtomicBool>) -> Client {
 
 impl TestCluster {
     pub(super) async fn open() -> Self {
-        let options = Options::new(Environment::rehearsal(7));
+        let options = Options::new(Environment::simulated(7));
         let pocket = Pocket::open(options).await.unwrap();
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());

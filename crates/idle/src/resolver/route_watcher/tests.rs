@@ -24,7 +24,7 @@ struct WatcherFixture {
 
 impl WatcherFixture {
     async fn open(namespaces: &[String]) -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");

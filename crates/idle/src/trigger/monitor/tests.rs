@@ -86,7 +86,7 @@ fn service(more: &Value) -> ElastiService {
 }
 
 async fn fixture(more: Value) -> TestMonitor {
-    let options = Served::new(Environment::rehearsal(7));
+    let options = Served::new(Environment::simulated(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
     let definitions = Api::all(client.clone());

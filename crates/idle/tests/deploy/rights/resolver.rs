@@ -24,7 +24,7 @@ async fn sockets() -> Sockets {
 
 #[tokio::test(start_paused = true)]
 async fn a_resolver_has_the_rights_that_it_uses_and_no_others() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)));
+    let pocket = Pocket::open(Options::new(Environment::simulated(7)));
     let pocket = pocket.await.unwrap();
     let fixture = RightsFixture::open(&pocket, RESOLVER).await;
     fixture.pass(1).await;

@@ -42,7 +42,7 @@ async fn a_bearer_is_who_the_api_server_says() {
     let key = KeyPair::generate().unwrap().serialize_pem();
     let options = Options {
         signing_key: Some(SigningKey::from_pem(&key).unwrap()),
-        ..Options::new(Environment::rehearsal(7))
+        ..Options::new(Environment::simulated(7))
     };
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");

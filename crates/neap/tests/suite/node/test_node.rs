@@ -54,7 +54,7 @@ impl TestNode {
     }
 
     async fn with(rule: impl FaultRule, restricted: bool) -> Self {
-        let mut options = Options::new(Environment::rehearsal(7));
+        let mut options = Options::new(Environment::simulated(7));
         options.settings.loopback_endpoints = true;
         options.root_ca = Some("none that is used here".into());
         let pocket = Pocket::open(options).await.unwrap();

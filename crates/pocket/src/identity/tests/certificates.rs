@@ -46,7 +46,7 @@ const CLIENT: Option<ExtendedKeyUsagePurpose> = Some(ExtendedKeyUsagePurpose::Cl
 
 #[tokio::test(start_paused = true)]
 async fn the_common_name_is_the_user_and_organizations_are_groups() {
-    let (environment, ours) = (Environment::rehearsal(1), authority());
+    let (environment, ours) = (Environment::simulated(1), authority());
     let certificates = trusting(&ours, &environment);
     let subject = [
         (DnType::OrganizationName, "devs"),
@@ -75,7 +75,7 @@ async fn the_common_name_is_the_user_and_organizations_are_groups() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_signers_server_certificates_and_missing_names_have_no_user() {
-    let (environment, ours, theirs) = (Environment::rehearsal(1), authority(), authority());
+    let (environment, ours, theirs) = (Environment::simulated(1), authority(), authority());
     let certificates = trusting(&ours, &environment);
     let carol = [(DnType::CommonName, "carol")];
     let server = Some(ExtendedKeyUsagePurpose::ServerAuth);
@@ -97,7 +97,7 @@ async fn unknown_signers_server_certificates_and_missing_names_have_no_user() {
 
 #[tokio::test(start_paused = true)]
 async fn a_certificate_ends_though_it_is_remembered() {
-    let (environment, ours) = (Environment::rehearsal(1), authority());
+    let (environment, ours) = (Environment::simulated(1), authority());
     let certificates = trusting(&ours, &environment);
     let chain = [ours.sign(&[(DnType::CommonName, "carol")], CLIENT)];
     assert!(matches!(certificates.holder(&chain), Verdict::Known(_)));
@@ -110,7 +110,7 @@ async fn a_certificate_ends_though_it_is_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_certificate_does_not_outlive_those_that_vouch_for_it() {
-    let (environment, ours) = (Environment::rehearsal(1), authority());
+    let (environment, ours) = (Environment::simulated(1), authority());
     let certificates = trusting(&ours, &environment);
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

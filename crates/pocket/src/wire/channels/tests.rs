@@ -39,7 +39,7 @@ impl Command {
             exit: Box::pin(async move { exits.await.unwrap_or(255) }),
         };
         let (near, far) = duplex(1 << 16);
-        let clock = Environment::rehearsal(1).clock;
+        let clock = Environment::simulated(1).clock;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { carry(far, protocol, execution, &*clock).await });
         let client = WebSocketStream::from_raw_socket(near, Role::Client, None).await;

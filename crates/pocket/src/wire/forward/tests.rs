@@ -32,7 +32,7 @@ impl Forwarded {
         });
         let (near, far) = duplex(1 << 16);
         let mut tasks = JoinSet::new();
-        let clock = Environment::rehearsal(1).clock;
+        let clock = Environment::simulated(1).clock;
         tasks.spawn(async move { forward(far, connect, &*clock).await });
         Self {
             client: WebSocketStream::from_raw_socket(near, Role::Client, None).await,

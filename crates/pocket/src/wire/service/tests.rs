@@ -10,7 +10,7 @@ use crate::{Options, Pocket, environment::Environment, store::Hooks};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn pocket() -> Pocket {
-    Pocket::open(Options::new(Environment::rehearsal(1)))
+    Pocket::open(Options::new(Environment::simulated(1)))
         .await
         .unwrap()
 }

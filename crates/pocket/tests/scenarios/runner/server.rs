@@ -169,7 +169,7 @@ async fn in_process(name: &str) -> Result<Server, Failure> {
     let seed = name.bytes().fold(7_u64, |seed, byte| {
         seed.wrapping_mul(31).wrapping_add(byte.into())
     });
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(seed))).await;
+    let pocket = Pocket::open(Options::new(Environment::simulated(seed))).await;
     let pocket = pocket.map_err(wrong)?;
     let observer = Observer::new();
     let service = ObservedService::new(pocket.service(), &observer, name);

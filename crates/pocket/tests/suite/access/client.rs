@@ -16,7 +16,7 @@ pub(crate) struct TestClient {
 impl TestClient {
     /// The user who may do everything, at a new server.
     pub(crate) async fn new() -> Self {
-        let options = Options::new(Environment::rehearsal(1));
+        let options = Options::new(Environment::simulated(1));
         Self {
             pocket: Pocket::open(options).await.unwrap(),
             headers: Vec::new(),
@@ -38,7 +38,7 @@ impl TestClient {
 
     /// The user who may do everything, at a server with an existing store.
     pub(crate) async fn over(store: Store) -> Self {
-        let mut options = Options::new(Environment::rehearsal(2));
+        let mut options = Options::new(Environment::simulated(2));
         options.storage = Storage::Store(store);
         Self {
             pocket: Pocket::open(options).await.unwrap(),

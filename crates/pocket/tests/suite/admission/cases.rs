@@ -40,7 +40,7 @@ impl Case {
         let webhooks = TestWebhooks::new(react);
         let options = Options {
             dial: Some(Arc::new(WebhookDialer(webhooks.clone()))),
-            ..Options::new(Environment::rehearsal(1))
+            ..Options::new(Environment::simulated(1))
         };
         let pocket = Pocket::open(options).await.unwrap();
         Self { pocket, webhooks }

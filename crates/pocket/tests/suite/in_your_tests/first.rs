@@ -20,7 +20,7 @@ async fn copy(client: Client, from: &str, to: &str) -> kube::Result<ConfigMap> {
 
 #[tokio::test(start_paused = true)]
 async fn a_copy_has_the_same_data() {
-    let environment = Environment::rehearsal(1);
+    let environment = Environment::simulated(1);
     let pocket = Pocket::open(Options::new(environment)).await.unwrap();
     let client = Client::new(pocket.service(), "default");
 

@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 #[tokio::test]
 async fn a_client_connects_over_tls() {
     // The clock is not paused: time passes as it does outside of the test.
-    let environment = Environment::rehearsal(1);
+    let environment = Environment::simulated(1);
     let pocket = Pocket::open(Options::new(environment)).await.unwrap();
 
     let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();

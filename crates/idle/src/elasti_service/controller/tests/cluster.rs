@@ -227,7 +227,7 @@ impl TestCluster {
         namespaces: &[&str],
         change: impl FnOnce(&mut Settings),
     ) -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");

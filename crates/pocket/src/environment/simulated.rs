@@ -61,7 +61,7 @@ impl Spawn for SpawnOnTokio {
 
 impl Environment {
     /// An environment for a test. Must be called inside a tokio runtime.
-    pub fn rehearsal(seed: u64) -> Self {
+    pub fn simulated(seed: u64) -> Self {
         Self {
             clock: Arc::new(FollowTokio {
                 start: Instant::now(),
@@ -78,9 +78,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn hours_pass_at_once_and_seeds_repeat() {
-        let (one, two) = (Environment::rehearsal(7), Environment::rehearsal(7));
+        let (one, two) = (Environment::simulated(7), Environment::simulated(7));
         assert_eq!(one.uuid(), two.uuid());
-        assert_ne!(one.uuid(), Environment::rehearsal(8).uuid());
+        assert_ne!(one.uuid(), Environment::simulated(8).uuid());
         assert_eq!(one.timestamp(), "2026-01-01T00:00:00Z");
         one.clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(one.timestamp(), "2026-01-01T01:00:00Z");
