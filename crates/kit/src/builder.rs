@@ -25,7 +25,7 @@ use crate::{
     key::Key,
     manager::Component,
     planted,
-    watch::{Cache, Change, Selection, Trim, WatchesStopped},
+    watch::{Cache, CachedObject, Change, Selection, Trim, WatchesStopped},
 };
 
 /// How long a write may take until the watch shows it; also the delay after which a key whose write
@@ -98,6 +98,21 @@ impl ControllerBuilder {
         Ok(self.await_sync(cache))
     }
 
+    /// A cache of the objects of a kind in another form, for kinds of which there are very many: see
+    /// [`Watches::compact_cache`](crate::watch::Watches::compact_cache).
+    pub fn compact<S, K>(
+        &mut self,
+        api: Api<S>,
+        selection: Selection,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        S: Resource,
+        K: CachedObject + Clone + DeserializeOwned + Send + Sync + 'static,
+    {
+        let cache = self.context.watches.compact_cache(api, selection)?;
+        Ok(self.await_sync(cache))
+    }
+
     /// A cache that keeps of each object what `trim` leaves.
     pub fn trimmed<K>(
         &mut self,
@@ -131,7 +146,7 @@ impl ControllerBuilder {
         Ok(self.await_sync(cache))
     }
 
-    fn await_sync<K: Resource + Send + Sync + 'static>(&mut self, cache: Cache<K>) -> Cache<K> {
+    fn await_sync<K: CachedObject + Send + Sync + 'static>(&mut self, cache: Cache<K>) -> Cache<K> {
         let synced = cache.clone();
         planted!(KnownTooEarly => return cache);
         self.synced
@@ -155,7 +170,7 @@ impl ControllerBuilder {
         cache: &Cache<K>,
         handler: impl Fn(&Change<K>, &Enqueuer<Key>) + Send + Sync + 'static,
     ) where
-        K: Resource + Send + Sync + 'static,
+        K: CachedObject + Send + Sync + 'static,
     {
         let enqueuer = self.controller.enqueuer();
         let life = Arc::downgrade(&self.life);

@@ -16,6 +16,7 @@
 
 mod by_name;
 mod cache;
+mod cached_object;
 mod contents;
 mod decoded;
 mod index;
@@ -29,6 +30,7 @@ mod watches;
 
 pub use self::{
     cache::{Cache, WatchTimeout},
+    cached_object::CachedObject,
     contents::{Change, Trim, UndecodableObject},
     index::Index,
     metadata::Metadata,

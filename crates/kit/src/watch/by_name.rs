@@ -2,8 +2,9 @@
 
 use std::{borrow::Borrow, cmp::Ordering, collections::BTreeSet, sync::Arc};
 
-use kube::{Resource, api::ObjectMeta};
+use kube::api::ObjectMeta;
 
+use super::cached_object::CachedObject;
 use crate::key::Key;
 
 /// A namespace, empty for cluster-scoped objects, and a name.
@@ -14,6 +15,15 @@ pub(super) trait Named {
 impl Named for Key {
     fn namespace_and_name(&self) -> (&str, &str) {
         (self.namespace(), self.name())
+    }
+}
+
+/// The name of an object.
+pub(super) struct NameOf<'a, K>(pub(super) &'a K);
+
+impl<K: CachedObject> Named for NameOf<'_, K> {
+    fn namespace_and_name(&self) -> (&str, &str) {
+        self.0.cached_key()
     }
 }
 
@@ -48,33 +58,33 @@ impl Ord for dyn Named + '_ {
 #[derive(Debug)]
 pub(super) struct ByName<K>(pub(super) Arc<K>);
 
-impl<K: Resource> Named for ByName<K> {
+impl<K: CachedObject> Named for ByName<K> {
     fn namespace_and_name(&self) -> (&str, &str) {
-        self.0.meta().namespace_and_name()
+        self.0.cached_key()
     }
 }
 
-impl<'a, K: Resource + 'a> Borrow<dyn Named + 'a> for ByName<K> {
+impl<'a, K: CachedObject + 'a> Borrow<dyn Named + 'a> for ByName<K> {
     fn borrow(&self) -> &(dyn Named + 'a) {
         self
     }
 }
 
-impl<K: Resource> PartialEq for ByName<K> {
+impl<K: CachedObject> PartialEq for ByName<K> {
     fn eq(&self, other: &Self) -> bool {
         self.namespace_and_name() == other.namespace_and_name()
     }
 }
 
-impl<K: Resource> Eq for ByName<K> {}
+impl<K: CachedObject> Eq for ByName<K> {}
 
-impl<K: Resource> PartialOrd for ByName<K> {
+impl<K: CachedObject> PartialOrd for ByName<K> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Resource> Ord for ByName<K> {
+impl<K: CachedObject> Ord for ByName<K> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.namespace_and_name().cmp(&other.namespace_and_name())
     }
@@ -104,7 +114,7 @@ impl<K> NamedObjects<K> {
     }
 }
 
-impl<K: Resource> NamedObjects<K> {
+impl<K: CachedObject> NamedObjects<K> {
     pub(super) fn get<'a>(&'a self, name: &(dyn Named + 'a)) -> Option<&'a Arc<K>> {
         self.0.get(name).map(|object| &object.0)
     }

@@ -7,7 +7,7 @@ use kube::{Resource, runtime::watcher::Event};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::{Notify, watch};
 
-use super::{Change, Trim, UndecodableObject, contents::Contents, decoded::Decoded};
+use super::{CachedObject, Change, Trim, UndecodableObject, contents::Contents, decoded::Decoded};
 use crate::{
     clock::Clock,
     key::Key,
@@ -81,7 +81,7 @@ impl<K> Clone for Cache<K> {
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> Cache<K> {
+impl<K: CachedObject + Send + Sync + 'static> Cache<K> {
     pub(super) fn new(clock: Clock, trim: Option<Trim<K>>) -> Self {
         Self::of(clock, BTreeMap::new(), trim)
     }
@@ -295,7 +295,7 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     }
 }
 
-impl<K: Resource + Clone + Send + Sync + 'static> Cache<K> {
+impl<K: CachedObject + Clone + Send + Sync + 'static> Cache<K> {
     /// Applies an event of the watch and notifies the subscribers.
     pub(super) fn apply_event(&self, event: Event<Decoded<K>>) {
         let subscribers = self.shared.subscribers.lock();

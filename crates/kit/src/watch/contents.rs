@@ -5,10 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
+use kube::runtime::watcher::Event;
 
 use super::{
-    by_name::{Named, NamedObjects},
+    CachedObject,
+    by_name::{NameOf, Named, NamedObjects},
     decoded::{DecodeFailure, Decoded},
 };
 use crate::{key::Key, own_writes::WatchPosition, planted};
@@ -29,7 +30,7 @@ pub enum Change<K> {
     Deleted(Arc<K>),
 }
 
-impl<K: Resource> Change<K> {
+impl<K: CachedObject> Change<K> {
     /// The object in its newest known version.
     pub fn object(&self) -> &Arc<K> {
         match self {
@@ -41,8 +42,13 @@ impl<K: Resource> Change<K> {
 
     /// The key of the object.
     pub fn key(&self) -> Key {
-        Key::of(&**self.object())
+        key_of(&**self.object())
     }
+}
+
+fn key_of(object: &impl CachedObject) -> Key {
+    let (namespace, name) = object.cached_key();
+    Key::new(namespace, name)
 }
 
 /// Why an object could not be decoded.
@@ -121,7 +127,7 @@ impl<K> Contents<K> {
     }
 }
 
-impl<K: Resource + Clone> Contents<K> {
+impl<K: CachedObject + Clone> Contents<K> {
     /// Applies an event of the watch and returns the changes that it causes.
     pub(super) fn apply_event(&mut self, event: Event<Decoded<K>>) -> Vec<Change<K>> {
         match event {
@@ -136,15 +142,15 @@ impl<K: Resource + Clone> Contents<K> {
             }
             Event::InitApply(object) | Event::Apply(object) => self.apply_object(object),
             Event::Delete(object) => {
-                self.reach(version(object.meta()));
-                self.remove(object.meta()).into_iter().collect()
+                self.reach(object.version());
+                self.remove(&object).into_iter().collect()
             }
             Event::InitDone => self.end_listing(),
         }
     }
 
     fn apply_object(&mut self, object: Decoded<K>) -> Vec<Change<K>> {
-        let found = version(object.meta());
+        let found = object.version();
         self.reach(found);
         let object = match object.0 {
             Ok(object) => object,
@@ -153,12 +159,11 @@ impl<K: Resource + Clone> Contents<K> {
                 return Vec::new();
             }
         };
-        self.clear_undecodable(object.meta());
-        let old = self.objects.get(object.meta()).cloned();
-        let has_same_uid = |old: &Arc<K>| old.meta().uid == object.meta().uid;
-        let same = old.as_ref().is_some_and(has_same_uid);
+        self.clear_undecodable(&NameOf(&object));
+        let old = self.objects.get(&NameOf(&object)).cloned();
+        let same = old.as_ref().is_some_and(|old| old.has_uid_of(&object));
         if let Some(old) = old.as_ref().filter(|_| same)
-            && version(old.meta()) >= found
+            && old.version_number() >= found
         {
             self.add_to_listing(old);
             return Vec::new();
@@ -222,8 +227,8 @@ impl<K: Resource + Clone> Contents<K> {
             .retain(|key, _| listing.undecodable.contains(key));
         let known = self.objects.iter();
         let gone: Vec<_> = known
-            .filter(|object| listing.objects.get(object.meta()).is_none())
-            .map(|object| Key::of(&**object))
+            .filter(|object| listing.objects.get(&NameOf(&***object)).is_none())
+            .map(|object| key_of(&**object))
             .filter(|key| !listing.undecodable.contains(key))
             .collect();
         planted!(RelistKeeps => return Vec::new());
@@ -241,7 +246,7 @@ impl<K: Resource + Clone> Contents<K> {
     }
 }
 
-impl<K: Resource> Contents<K> {
+impl<K: CachedObject> Contents<K> {
     /// Applies a change of another cache of the same kind. This does not advance the position of the
     /// union: other parts of it may be behind.
     pub(super) fn apply_change(&mut self, change: &Change<K>) {
@@ -250,7 +255,7 @@ impl<K: Resource> Contents<K> {
                 self.objects.insert(new.clone());
             }
             Change::Deleted(old) => {
-                self.objects.remove(old.meta());
+                self.objects.remove(&NameOf(&**old));
             }
         }
     }
@@ -309,19 +314,10 @@ impl<K> Contents<K> {
     }
 }
 
-/// Resource versions are increasing numbers: the API guarantees it since 1.35, and servers did so
-/// before.
-fn version(metadata: &ObjectMeta) -> u64 {
-    let version = metadata.resource_version.as_deref();
-    version
-        .and_then(|version| version.parse().ok())
-        .unwrap_or_default()
-}
-
-/// Drops the managed fields, which no controller reads, and what the trim removes. The result is a clone
+/// Drops the managed fields and what else no reader needs, and what the trim removes. The result is a clone
 /// because vectors that were deserialized element by element have spare capacity, and clones have none.
-fn stripped<K: Resource + Clone>(mut object: K, trim: Option<Trim<K>>) -> K {
-    object.meta_mut().managed_fields = None;
+fn stripped<K: CachedObject + Clone>(mut object: K, trim: Option<Trim<K>>) -> K {
+    object.strip();
     if let Some(trim) = trim {
         (trim.keep)(&mut object);
     }

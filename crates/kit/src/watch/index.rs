@@ -6,12 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use kube::Resource;
 use parking_lot::RwLock;
 
 use super::{
-    Cache, Change,
-    by_name::{Named, NamedObjects},
+    Cache, CachedObject, Change,
+    by_name::{NameOf, NamedObjects},
 };
 use crate::planted;
 
@@ -33,10 +32,10 @@ enum IndexedObjects<K> {
     Many(NamedObjects<K>),
 }
 
-impl<K: Resource> IndexedObjects<K> {
+impl<K: CachedObject> IndexedObjects<K> {
     fn insert(&mut self, object: Arc<K>) {
         match self {
-            Self::One(one) if has_same_name(&**one, object.meta()) => *one = object,
+            Self::One(one) if one.cached_key() == object.cached_key() => *one = object,
             Self::One(one) => {
                 let mut all = NamedObjects::default();
                 all.insert(one.clone());
@@ -50,9 +49,9 @@ impl<K: Resource> IndexedObjects<K> {
     /// Removes the object of the same name; whether none is left.
     fn remove(&mut self, object: &K) -> bool {
         match self {
-            Self::One(one) => has_same_name(&**one, object.meta()),
+            Self::One(one) => one.cached_key() == object.cached_key(),
             Self::Many(all) => {
-                all.remove(object.meta());
+                all.remove(&NameOf(object));
                 all.is_empty()
             }
         }
@@ -68,11 +67,7 @@ impl<K: Resource> IndexedObjects<K> {
     }
 }
 
-fn has_same_name<K: Resource>(one: &K, other: &dyn Named) -> bool {
-    one.meta().namespace_and_name() == other.namespace_and_name()
-}
-
-impl<K: Resource + Send + Sync + 'static> Index<K> {
+impl<K: CachedObject + Send + Sync + 'static> Index<K> {
     /// An index of `cache` by every value that `property` returns for an object.
     pub fn new(
         cache: &Cache<K>,
@@ -119,7 +114,7 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
     }
 }
 
-fn remove<K: Resource>(values: &mut Values<K>, value: &str, object: &K) {
+fn remove<K: CachedObject>(values: &mut Values<K>, value: &str, object: &K) {
     if values
         .get_mut(value)
         .is_some_and(|found| found.remove(object))

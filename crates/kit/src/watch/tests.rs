@@ -1,3 +1,4 @@
+mod compact;
 mod index;
 mod server;
 

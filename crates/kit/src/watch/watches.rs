@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Cache, Trim, UndecodableObject,
+    Cache, CachedObject, Trim, UndecodableObject,
     cache::CacheLease,
     raw::{WatchSource, WatchTask, decode_event},
     selector::Selector,
@@ -51,6 +51,23 @@ struct CacheId {
     address: String,
     selection: Selection,
     trim: Option<&'static str>,
+}
+
+/// The objects of a cache that is requested, and the client that reads them.
+struct Requested {
+    client: Client,
+    address: String,
+    selection: Selection,
+}
+
+impl Requested {
+    fn of<K: Resource>(api: Api<K>, selection: Selection) -> Self {
+        Self {
+            address: api.resource_url().to_owned(),
+            client: api.into_client(),
+            selection,
+        }
+    }
 }
 
 /// The number of watches that can be requested before the runner starts them.
@@ -183,10 +200,24 @@ impl Watches {
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        self.cache_of(api, selection, None)
+        self.cache_of(Requested::of(api, selection), None, K::metadata_api())
     }
 
-    /// The same, of which only what `trim` leaves is kept in memory.
+    /// A cache of the same objects in the form `K`, each read as a whole from its JSON. For kinds of which
+    /// there are very many: `K` need not have the metadata that every resource has.
+    pub fn compact_cache<S, K>(
+        &self,
+        api: Api<S>,
+        selection: Selection,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        S: Resource,
+        K: CachedObject + Clone + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.cache_of(Requested::of(api, selection), None, false)
+    }
+
+    /// The same as [`Self::cache`], of which only what `trim` leaves is kept in memory.
     pub fn trimmed_cache<K>(
         &self,
         api: Api<K>,
@@ -196,23 +227,29 @@ impl Watches {
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        self.cache_of(api, selection, Some(trim))
+        self.cache_of(Requested::of(api, selection), Some(trim), K::metadata_api())
     }
 
+    /// With `metadata_only`, the server is asked for no more than that.
     fn cache_of<K>(
         &self,
-        api: Api<K>,
-        selection: Selection,
+        requested: Requested,
         trim: Option<Trim<K>>,
+        metadata_only: bool,
     ) -> Result<Cache<K>, WatchesStopped>
     where
-        K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+        K: CachedObject + Clone + DeserializeOwned + Send + Sync + 'static,
     {
+        let Requested {
+            client,
+            address,
+            selection,
+        } = requested;
         let mut caches = self.shared.caches.lock();
         let id = CacheId {
             cluster: self.cluster.clone(),
             type_id: TypeId::of::<K>(),
-            address: api.resource_url().to_owned(),
+            address,
             selection,
             trim: trim.map(|trim| trim.name),
         };
@@ -228,12 +265,12 @@ impl Watches {
         let source = WatchSource {
             address: id.address.clone(),
             selection: id.selection.clone(),
-            client: api.into_client(),
+            client,
             telemetry: self.process().telemetry().clone(),
             unserved: unserved.clone(),
         };
         let stop = CancellationToken::new();
-        let task = watch(source, cache.clone());
+        let task = watch(source, cache.clone(), metadata_only);
         let started = self.shared.start.try_send((task, stop.clone()));
         started.map_err(|_| WatchesStopped)?;
         let (viewed, heard) = (cache.clone(), cache.clone());
@@ -280,7 +317,7 @@ impl Watches {
     /// One cache of the objects of all `parts`, each the cache of the namespace that is its key.
     pub fn union<K>(&self, parts: BTreeMap<String, Cache<K>>) -> Result<Cache<K>, WatchesStopped>
     where
-        K: Resource + Send + Sync + 'static,
+        K: CachedObject + Send + Sync + 'static,
     {
         let whole = Cache::union(self.clock, parts.clone());
         let union = whole.clone();
@@ -427,11 +464,11 @@ impl WatchRunner {
 }
 
 /// The task that keeps `cache` up to date.
-fn watch<K>(source: WatchSource, cache: Cache<K>) -> WatchTask
+fn watch<K>(source: WatchSource, cache: Cache<K>, metadata_only: bool) -> WatchTask
 where
-    K: Resource + Clone + DeserializeOwned + Send + Sync + 'static,
+    K: CachedObject + Clone + DeserializeOwned + Send + Sync + 'static,
 {
-    if K::metadata_api() {
+    if metadata_only {
         source.metadata(Box::new(move |event| {
             cache.apply_event(decode_event(event));
         }))

@@ -27,10 +27,10 @@ use crate::{
     server::{Server, transport_of},
 };
 
-struct WatchBench {
-    server: Server,
-    watches: Watches,
-    maps: Api<ConfigMap>,
+pub(super) struct WatchBench {
+    pub(super) server: Server,
+    pub(super) watches: Watches,
+    pub(super) maps: Api<ConfigMap>,
 }
 
 impl WatchBench {
@@ -38,7 +38,7 @@ impl WatchBench {
         clippy::disallowed_methods,
         reason = "a component of its own, in a test"
     )]
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let server = Server::open().await;
         let (watches, runner) = Watches::new(Clock::system());
         tokio::spawn(runner.run(CancellationToken::new()));
@@ -72,7 +72,7 @@ impl WatchBench {
         self.watches.cache(api, Selection::default()).unwrap()
     }
 
-    fn key(&self, name: &str) -> Key {
+    pub(super) fn key(&self, name: &str) -> Key {
         Key::new(self.server.namespace(), name)
     }
 
