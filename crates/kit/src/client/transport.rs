@@ -1,7 +1,7 @@
 //! What carries a request to its server: sockets, or anything else.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
     time::Duration,
 };
@@ -12,7 +12,7 @@ use hyper_util::{
     client::legacy::{self, Client},
     rt::{TokioExecutor, TokioTimer},
 };
-use tokio_rustls::rustls;
+use tokio_rustls::rustls::{self, ClientConfig};
 use tower::{Service, util::BoxCloneSyncService};
 
 use super::{
@@ -39,28 +39,40 @@ pub(super) struct AcceptAnyCertificate;
 /// Sockets.
 #[derive(Debug, Clone)]
 pub(super) struct Sockets {
-    verified: Client<Connector, Body>,
-    unverified: Client<Connector, Body>,
+    /// Made when it is first needed: a program that talks to its own machine alone does not read the
+    /// certificate authorities.
+    verified: Arc<OnceLock<SocketClient>>,
+    unverified: SocketClient,
     trust: Arc<Trust>,
     proxies: Arc<Proxies>,
 }
 
+type SocketClient = Client<Connector, Body>;
+
 impl Sockets {
     pub(super) fn new(trust: Trust, proxies: Proxies) -> Result<Self, TrustError> {
         let proxies = Arc::new(proxies);
-        let client = |tls| {
-            Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
-                .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
-                .build(Connector::new(tls, proxies.clone()))
-        };
         Ok(Self {
-            verified: client(trust.config()?),
-            unverified: client(trust.insecure_config()?),
+            verified: Arc::default(),
+            // Fails where the other client would: both have the same identity.
+            unverified: client(trust.insecure_config()?, &proxies),
             trust: Arc::new(trust),
             proxies,
         })
+    }
+
+    /// The client for an address.
+    fn client(&self, request: &Request<Body>) -> Result<&SocketClient, TrustError> {
+        let uri = request.uri();
+        let is_plain = uri.scheme_str() == Some("http") && self.proxies.of_address(uri).is_none();
+        if is_plain || self.accepts_any_certificate(request) {
+            return Ok(&self.unverified);
+        }
+        if let Some(client) = self.verified.get() {
+            return Ok(client);
+        }
+        let made = client(self.trust.config()?, &self.proxies);
+        Ok(self.verified.get_or_init(|| made))
     }
 
     fn accepts_any_certificate(&self, request: &Request<Body>) -> bool {
@@ -90,17 +102,21 @@ impl Service<Request<Body>> for Sockets {
                 .headers_mut()
                 .insert(PROXY_AUTHORIZATION, credentials);
         }
-        let client = if self.accepts_any_certificate(&request) {
-            &self.unverified
-        } else {
-            &self.verified
-        };
-        let response = client.request(request);
+        let response = self.client(&request).map(|client| client.request(request));
         Box::pin(async move {
+            let response = response.map_err(|error| TransportError::Untrusted(error.into()))?;
             let response = response.await.map_err(classify)?;
             Ok(response.map(Body::new))
         })
     }
+}
+
+fn client(tls: ClientConfig, proxies: &Arc<Proxies>) -> SocketClient {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+        .build(Connector::new(tls, proxies.clone()))
 }
 
 fn classify(error: legacy::Error) -> TransportError {

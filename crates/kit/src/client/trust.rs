@@ -71,12 +71,17 @@ impl Trust {
         Ok(self)
     }
 
+    /// Reads the certificate authorities of the machine, which takes milliseconds.
     pub(super) fn config(&self) -> Result<ClientConfig, TrustError> {
+        self.config_with(self.roots())
+    }
+
+    fn config_with(&self, roots: RootCertStore) -> Result<ClientConfig, TrustError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(TrustError::Unusable)?
-            .with_root_certificates(self.roots());
+            .with_root_certificates(roots);
         match &self.identity {
             None => Ok(builder.with_no_client_auth()),
             Some(identity) => builder
@@ -87,7 +92,7 @@ impl Trust {
 
     /// The same, for hosts whose certificates are not verified.
     pub(super) fn insecure_config(&self) -> Result<ClientConfig, TrustError> {
-        let mut config = self.config()?;
+        let mut config = self.config_with(RootCertStore::empty())?;
         let provider = config.crypto_provider().clone();
         config
             .dangerous()
