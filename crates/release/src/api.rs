@@ -7,6 +7,7 @@ pub mod labels;
 mod payload_spec;
 mod payload_status;
 mod prow_job;
+mod shared_text;
 
 pub use payload_spec::{
     CIConfiguration, Override, PayloadCoordinates, PayloadCreationConfig, PayloadOverride,

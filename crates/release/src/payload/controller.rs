@@ -28,10 +28,10 @@ use super::{
 };
 use crate::{
     api::{
-        CreationJobStatus, ProwJobRun, ReleaseJobResult, ReleasePayload, VerificationDataSource,
-        annotations, labels,
+        CreationJobStatus, ProwJob, ProwJobRun, ReleaseJobResult, ReleasePayload,
+        VerificationDataSource, annotations, labels,
     },
-    config::ReleaseQualifiers,
+    config::{ReleaseQualifiers, Reloaded},
     image_stream::api::ImageStream,
 };
 
@@ -157,7 +157,7 @@ impl PayloadSources {
         let (mut runs, mut forged) = (Vec::new(), Vec::new());
         let tag = payload.metadata.name.as_deref().unwrap_or_default();
         for run in self.runs.get(tag) {
-            if run.metadata.namespace.as_deref() != Some(&*config.prow_coordinates.namespace) {
+            if run.namespace() != config.prow_coordinates.namespace {
                 continue;
             }
             match claim(&payload, &run, run_key) {
@@ -257,7 +257,8 @@ pub fn watch_runs(
         labels: Some(labels::PAYLOAD.to_owned()),
         fields: None,
     };
-    builder.selected(Api::all(context.client.clone()), selection)
+    let api: Api<ProwJob> = Api::all(context.client.clone());
+    builder.compact(api, selection)
 }
 
 /// The ProwJobs by the tag of their payload.

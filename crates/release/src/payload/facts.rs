@@ -148,16 +148,16 @@ pub fn claim(payload: &ReleasePayload, run: &ProwJobRun, key: Option<&RunKey>) -
     }
     Claim::Genuine(Box::new(RunFacts {
         name: run.name().to_owned(),
-        namespace: run.metadata.namespace.clone().unwrap_or_default(),
-        uid: run.metadata.uid.clone().unwrap_or_default(),
-        cluster: run.cluster.to_string(),
+        namespace: run.namespace().to_owned(),
+        uid: run.uid(),
+        cluster: run.cluster().to_owned(),
         key: run_key.and(job).map(str::to_owned),
         job: run.annotation(annotations::PROW_JOB).map(str::to_owned),
         from_tag: run.annotation(annotations::FROM_TAG).map(str::to_owned),
-        state: run.status.state,
-        start_time: run.status.start_time.clone(),
-        completion_time: run.status.completion_time.clone(),
-        url: run.status.url.clone().unwrap_or_default(),
+        state: run.state(),
+        start_time: run.start_time(),
+        completion_time: run.completion_time(),
+        url: run.url(),
     }))
 }
 

@@ -27,7 +27,7 @@ use super::{
     release_reader::CachedReader,
 };
 use crate::{
-    api::{ProwJobRun, ReleasePayload, annotations, labels},
+    api::{ProwJob, ProwJobRun, ReleasePayload, annotations, labels},
     config::{CONFIG_MAP_LIMIT, parse},
     image_stream::api::ImageStream,
     payload::{
@@ -122,8 +122,8 @@ impl Sources {
             labels: Some(format!("{}=true,!{}", labels::VERIFY, labels::PAYLOAD)),
             fields: None,
         };
-        let api: Api<ProwJobRun> = Api::all(context.client.clone());
-        let periodic_runs = builder.selected(api, selection)?;
+        let api: Api<ProwJob> = Api::all(context.client.clone());
+        let periodic_runs = builder.compact(api, selection)?;
         Ok(Self {
             by_name: Index::new(&streams, |stream| stream_name(stream).into_iter().collect()),
             payloads: builder.cache()?,

@@ -135,11 +135,11 @@ impl UpgradeGraph {
         let (Some(from), Some(to)) = (of(annotations::FROM_TAG), of(annotations::TO_TAG)) else {
             return false;
         };
-        let url = run.status.url.as_deref().filter(|url| !url.is_empty());
-        let (Some(url), Some(state)) = (url, UpgradeState::of(run.status.state)) else {
+        let url = Some(run.url()).filter(|url| !url.is_empty());
+        let (Some(url), Some(state)) = (url, UpgradeState::of(run.state())) else {
             return false;
         };
-        of(annotations::ARCHITECTURE) == Some(architecture) && self.record(from, to, url, state)
+        of(annotations::ARCHITECTURE) == Some(architecture) && self.record(from, to, &url, state)
     }
 
     /// All results, with source and target.

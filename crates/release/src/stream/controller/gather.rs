@@ -113,7 +113,7 @@ impl Sources {
             let runs = self.runs.get(name);
             let runs = runs
                 .iter()
-                .filter(|run| run.metadata.namespace.as_deref() == Some(&*options.prow_namespace));
+                .filter(|run| run.namespace() == options.prow_namespace);
             let runs: BTreeSet<_> = runs.map(|run| run.name().to_owned()).collect();
             if !runs.is_empty() {
                 facts.runs.insert(name.clone(), runs);
@@ -123,11 +123,11 @@ impl Sources {
 
     fn runs_of_periodics(&self, facts: &mut Facts) {
         for run in self.periodics_by_source.get(&facts.source_name()) {
-            let Some(created) = run.metadata.creation_timestamp.as_ref() else {
+            let Some(created) = run.created() else {
                 continue;
             };
-            let state = run.status.state;
-            let ended = run.status.completion_time.is_some()
+            let state = run.state();
+            let ended = run.completion_time().is_some()
                 || matches!(
                     state,
                     ProwJobState::Success
@@ -141,7 +141,7 @@ impl Sources {
             };
             let job = run
                 .annotation(annotations::PROW_JOB)
-                .unwrap_or(&run.job)
+                .unwrap_or(run.job())
                 .to_owned();
             let last = facts
                 .periodic_runs
