@@ -22,6 +22,8 @@ pub mod platform;
 
 pub mod layer;
 
+pub mod content_cache;
+
 pub mod credentials;
 
 pub mod challenge;

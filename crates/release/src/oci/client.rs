@@ -16,6 +16,7 @@ mod tests;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 use neap_kit::{
     client::{Client, RequestBuilder, Response},
@@ -33,7 +34,9 @@ pub use self::{
 };
 use super::{
     challenge::{self, Challenge},
+    content_cache::ContentCache,
     credentials::Credentials,
+    digest::Digest,
     reference::{Endpoint, ImageRef},
 };
 
@@ -70,6 +73,7 @@ pub struct RegistryClient {
     http: Client,
     credentials: Arc<Credentials>,
     options: Options,
+    cache: Option<ContentCache>,
     shared: Arc<Shared>,
 }
 
@@ -103,7 +107,27 @@ impl RegistryClient {
             http,
             credentials: Arc::new(credentials),
             options,
+            cache: None,
             shared: Arc::default(),
+        }
+    }
+
+    /// The same client, which does not ask for content that is in `cache`, and keeps there what it reads by
+    /// digest.
+    pub fn with_cache(&self, cache: ContentCache) -> Self {
+        Self {
+            cache: Some(cache),
+            ..self.clone()
+        }
+    }
+
+    fn cached(&self, digest: &Digest, limit: u64) -> Option<Bytes> {
+        self.cache.as_ref()?.get(digest, limit)
+    }
+
+    fn keep(&self, digest: &Digest, content: &[u8]) {
+        if let Some(cache) = &self.cache {
+            cache.put(digest, content);
         }
     }
 

@@ -5,7 +5,7 @@ pub(super) mod tests;
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use jiff::Timestamp;
 
 use super::{
@@ -212,17 +212,23 @@ pub async fn push(
         base_layers.insert(layer.digest().to_string(), layer.clone());
     }
     let base_layers: Vec<_> = base_layers.into_values().collect();
-    if let Some(base) = &built.base {
-        transfer::copy_blobs(client, base, &repository, &base_layers, progress).await?;
-    }
-    client
-        .push_bytes(&repository, &built.layer.digest, &built.layer.bytes)
-        .await?;
-    for image in &built.images {
-        client
-            .push_bytes(&repository, &image.config_digest, &image.config)
-            .await?;
-        if built.list.is_some() {
+    let of_base = async {
+        match &built.base {
+            Some(base) => {
+                transfer::copy_blobs(client, base, &repository, &base_layers, progress).await
+            }
+            None => Ok(()),
+        }
+    };
+    let layer = client.push_bytes(&repository, &built.layer.digest, &built.layer.bytes);
+    let configs = built
+        .images
+        .iter()
+        .map(|image| client.push_bytes(&repository, &image.config_digest, &image.config));
+    // Each is a few requests that wait for the registry.
+    futures::try_join!(of_base, layer, try_join_all(configs))?;
+    if built.list.is_some() {
+        for image in &built.images {
             let by_digest = repository.at_digest(&image.manifest.digest);
             client.push_manifest(&by_digest, &image.manifest).await?;
         }
@@ -251,6 +257,8 @@ fn default_name(created: Timestamp) -> String {
 struct ReadComponent {
     component: Component,
     created: Option<Timestamp>,
+    /// The manifest that its reference names, and the image; none of a component that was given.
+    image: Option<(Manifest, Base)>,
 }
 
 /// The components, read from their images; as they are, if they are `given` and no image was put in the place of
@@ -265,6 +273,7 @@ async fn read_components(
             return Ok(ReadComponent {
                 component,
                 created: None,
+                image: None,
             });
         }
         read_component(client, component).await
@@ -305,6 +314,13 @@ async fn read_component(
     Ok(ReadComponent {
         component,
         created: config.created,
+        image: Some((
+            outer,
+            Base {
+                manifest: found,
+                config,
+            },
+        )),
     })
 }
 
@@ -393,12 +409,14 @@ async fn read_base(
     read: &[ReadComponent],
     keep_list: bool,
 ) -> Result<ReadBase, Error> {
+    let mut known = None;
     let reference: ImageRef = match choice {
         BaseChoice::Scratch => return Ok(ReadBase::default()),
         BaseChoice::Image(image) => image.clone(),
         BaseChoice::Component(name) => {
             let found = read.iter().find(|it| it.component.name == *name);
             let found = found.ok_or_else(|| assemble::Error::NoBase(name.clone()))?;
+            known.clone_from(&found.image);
             found
                 .component
                 .pull_spec
@@ -409,7 +427,18 @@ async fn read_base(
                 })?
         }
     };
-    let outer = client.manifest(&reference).await?;
+    let outer = match known {
+        // The component was read before.
+        Some((outer, base)) if !keep_list || outer.list().is_none() => {
+            return Ok(ReadBase {
+                reference: Some(reference),
+                images: vec![base],
+                list: None,
+            });
+        }
+        Some((outer, _)) => outer,
+        None => client.manifest(&reference).await?,
+    };
     let mut children = Vec::new();
     let images = match outer.list() {
         Some(list) if keep_list => {

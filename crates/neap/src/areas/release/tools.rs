@@ -225,6 +225,11 @@ pub(super) struct AssembleOptions {
     #[arg(long, value_name = "FILE")]
     to_file: Option<PathBuf>,
 
+    /// Folder in which manifests and small blobs of images by digest are kept. What is there is not asked for
+    /// again, not even whether the registry still has it
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+
     /// Push nothing
     #[arg(long)]
     dry_run: bool,

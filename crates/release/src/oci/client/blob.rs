@@ -6,7 +6,7 @@ use neap_kit::client::Response;
 
 use super::{Access, Error, RegistryClient, What};
 use crate::oci::{
-    digest::{Digest, Hasher},
+    digest::{Digest, DigestHasher},
     manifest::Descriptor,
     reference::ImageRef,
 };
@@ -23,7 +23,7 @@ pub struct BlobStream {
     digest: Digest,
     size: u64,
     received: u64,
-    hasher: Option<Hasher>,
+    hasher: Option<DigestHasher>,
     response: Option<Response>,
     failures: u32,
     /// Bytes to drop of a response that starts again from the beginning.
@@ -34,7 +34,7 @@ impl RegistryClient {
     /// The blob of a descriptor, from the repository of `image`.
     pub fn blob(&self, image: &ImageRef, descriptor: &Descriptor) -> Result<BlobStream, Error> {
         let digest = descriptor.digest().clone();
-        let hasher = Hasher::like(&digest).map_err(|source| Error::Content {
+        let hasher = DigestHasher::like(&digest).map_err(|source| Error::Content {
             image: image.to_string(),
             what: What::Blob(digest.clone()),
             source,
@@ -68,12 +68,17 @@ impl RegistryClient {
                 limit,
             });
         }
+        let cached = self.cached(descriptor.digest(), limit);
+        if let Some(content) = cached.filter(|content| content.len() as u64 == size) {
+            return Ok(content);
+        }
         let mut stream = self.blob(image, descriptor)?;
         // What is announced is not reserved: it need not be true.
         let mut content = Vec::with_capacity(size.min(1 << 20) as usize);
         while let Some(part) = stream.next().await? {
             content.extend_from_slice(&part);
         }
+        self.keep(descriptor.digest(), &content);
         Ok(content.into())
     }
 }

@@ -41,6 +41,26 @@ impl RegistryClient {
     /// The manifest of an image. Its digest was checked, where the image is named by one or the registry
     /// names one.
     pub async fn manifest(&self, image: &ImageRef) -> Result<Manifest, Error> {
+        let Some(digest) = image.digest() else {
+            return self.read_manifest(image).await;
+        };
+        let cached = self.cached(&digest, MAX_MANIFEST as u64);
+        let cached = cached.and_then(|bytes| Manifest::read(bytes, None, Some(&digest)).ok());
+        if let Some(manifest) = cached {
+            return Ok(manifest);
+        }
+        let manifest = self.read_manifest(image).await?;
+        if self.cache.is_some() {
+            // One whose type only the registry's header tells is not kept: the header is not in the content.
+            let alone = Manifest::read(manifest.bytes.clone(), None, Some(&digest));
+            if alone.is_ok_and(|alone| alone.media_type == manifest.media_type) {
+                self.keep(&digest, &manifest.bytes);
+            }
+        }
+        Ok(manifest)
+    }
+
+    async fn read_manifest(&self, image: &ImageRef) -> Result<Manifest, Error> {
         let path = format!("manifests/{}", image.selector());
         let accept = ACCEPTED.join(", ");
         let make = |http: &neap_kit::client::Client, address: &str| {

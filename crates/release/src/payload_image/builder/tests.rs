@@ -15,7 +15,10 @@ use neap_kit::{
 
 use super::*;
 use crate::{
-    oci::{client::Options, credentials::Credentials, digest::sha256, image_folder::ImageFolder},
+    oci::{
+        client::Options, content_cache::ContentCache, credentials::Credentials, digest::sha256,
+        image_folder::ImageFolder,
+    },
     payload_image::{
         difference::difference,
         extract, input,
@@ -157,6 +160,47 @@ async fn the_same_images_give_the_same_digest_whatever_the_time_and_the_order() 
     nameless.release.name.clear();
     let nameless = lab.build(nameless).await.unwrap();
     assert_eq!(nameless.name, "0.0.1-2026-01-02-030510");
+}
+
+#[tokio::test(start_paused = true)]
+async fn content_that_is_kept_on_the_machine_is_not_asked_for_again() {
+    let lab = Lab::open().await;
+    let first = lab.build(request()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let client = lab.client.with_cache(ContentCache::new(folder.path()));
+    let by_digest = || Request {
+        components: input::from_payload(&first.contents.references).unwrap(),
+        ..request()
+    };
+    let calls = async |client: &RegistryClient| {
+        lab.registry.calls().clear();
+        let built = build(client, by_digest()).await.unwrap();
+        assert_eq!(
+            built.manifest().unwrap().digest,
+            first.manifest().unwrap().digest
+        );
+        lab.registry.calls().lines()
+    };
+    let cold = calls(&client).await;
+    assert_eq!(cold, calls(&lab.client).await, "nothing is there yet");
+    let mut once = cold.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), cold.len(), "nothing is read twice: {cold:?}");
+    assert_eq!(calls(&client).await, [""; 0]);
+    // What was changed on the disk is not believed.
+    for file in std::fs::read_dir(folder.path().join("sha256")).unwrap() {
+        std::fs::write(file.unwrap().path(), "{}").unwrap();
+    }
+    assert_eq!(calls(&client).await, cold);
+    // A tag may stand for another image by now.
+    lab.registry.calls().clear();
+    build(&client, request()).await.unwrap();
+    let tags = lab.registry.calls().lines();
+    assert!(
+        tags.iter().all(|line| line.contains("/manifests/v1")),
+        "{tags:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

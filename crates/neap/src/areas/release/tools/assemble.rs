@@ -5,7 +5,10 @@ use std::{io::Write, path::Path};
 use kube::Api;
 use neap_release::{
     image_stream::api::ImageStream,
-    oci::{client::RegistryClient, platform::PlatformFilter, transfer::Progress},
+    oci::{
+        client::RegistryClient, content_cache::ContentCache, platform::PlatformFilter,
+        transfer::Progress,
+    },
     payload_image::{
         assemble::{Component, Release},
         builder::{self, BaseChoice, Built, Request},
@@ -33,7 +36,10 @@ use crate::{
 const MAX_INPUT: u64 = 64 << 20;
 
 pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    let client = options.registry.client()?;
+    let mut client = options.registry.client()?;
+    if let Some(folder) = &options.cache {
+        client = client.with_cache(ContentCache::new(folder));
+    }
     let source = match &options.from_release {
         Some(text) => Some(read_source(&client, text).await?),
         None => None,
