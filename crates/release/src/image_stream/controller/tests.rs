@@ -49,7 +49,7 @@ struct Lab {
 
 impl Lab {
     async fn open(access: Access, credentials: Credentials) -> Self {
-        let pocket = Pocket::open(PocketOptions::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(PocketOptions::new(Environment::simulated(7)))
             .await
             .unwrap();
         let api = ApiClient::new(pocket.service(), "default");
@@ -404,4 +404,80 @@ async fn deleted_tags_lose_their_history_and_the_tags_of_others_stay() {
         .unwrap();
     lab.pass(MINUTE).await;
     assert!(lab.streams().get_opt("4.99").await.unwrap().is_none());
+}
+
+impl Lab {
+    /// Sets the image of one tag, as `kubectl patch --type=json` does it; refused if the stream is no longer of this
+    /// version.
+    async fn set_tag(
+        &self,
+        version: &str,
+        place: usize,
+        tag: &str,
+    ) -> Result<ImageStream, kube::Error> {
+        let image = format!("{HOST}/ocp/cli:{tag}");
+        let patch = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "replace", "path": format!("/spec/tags/{place}/from/name"), "value": image},
+        ]);
+        let path = "/apis/image.openshift.io/v1/namespaces/default/imagestreams/4.99";
+        let request = http::Request::patch(path)
+            .header("content-type", "application/json-patch+json")
+            .body(patch.to_string().into_bytes());
+        self.api.request(request.unwrap()).await
+    }
+
+    async fn version(&self) -> String {
+        let stream = self.streams().get("4.99").await.unwrap();
+        stream.metadata.resource_version.unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tag_is_set_under_a_precondition_and_the_tags_of_other_writers_stay() {
+    let lab = Lab::open_to_all().await;
+    let mut pushed = Vec::new();
+    for (name, content) in [
+        ("v1", "one"),
+        ("v2", "two"),
+        ("v3", "three"),
+        ("v4", "four"),
+    ] {
+        pushed.push(lab.push(name, content).await.digest.to_string());
+    }
+    lab.create(json!([tag("v1", &Value::Null), tag("v2", &Value::Null)]))
+        .await;
+    let both_read = lab.version().await;
+    lab.set_tag(&both_read, 0, "v3").await.unwrap();
+    // The other writer read the stream before that.
+    let refused = lab.set_tag(&both_read, 1, "v4").await.unwrap_err();
+    let kube::Error::Api(status) = refused else {
+        panic!("{refused}");
+    };
+    assert!([409, 422].contains(&status.code), "{status:?}");
+    let stale = json!({"metadata": {"resourceVersion": both_read}, "spec": {"tags": []}});
+    let refused = lab
+        .streams()
+        .patch("4.99", &PatchParams::default(), &Patch::Merge(&stale))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&refused, kube::Error::Api(status) if status.code == 409),
+        "{refused}"
+    );
+    lab.pass(MINUTE).await;
+    let images = async |name: &str| -> Vec<String> {
+        let items = lab.tag(name).await.items;
+        items.into_iter().map(|item| item.image).collect()
+    };
+    assert_eq!(images("v1").await, [pushed[2].clone(), pushed[0].clone()]);
+    assert_eq!(
+        images("v2").await,
+        [pushed[1].clone()],
+        "the refused change has no effect"
+    );
+    lab.set_tag(&lab.version().await, 1, "v4").await.unwrap();
+    lab.pass(MINUTE).await;
+    assert_eq!(images("v1").await[0], pushed[2]);
+    assert_eq!(images("v2").await[0], pushed[3]);
 }

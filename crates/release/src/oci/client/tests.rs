@@ -1,6 +1,9 @@
 //! The client against a registry in memory, with faults.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use neap_emulators::{
     fault_book::CallMatcher,
@@ -77,7 +80,7 @@ fn image(text: &str) -> ImageRef {
 /// An image with one layer of this size.
 async fn push(client: &RegistryClient, target: &ImageRef, size: usize) -> Result<Manifest, Error> {
     let layer: Vec<u8> = (0..size).map(|at| (at * 31 % 251) as u8).collect();
-    let (layer, config) = (bytes::Bytes::from(layer), bytes::Bytes::from_static(b"{}"));
+    let (layer, config) = (Bytes::from(layer), Bytes::from_static(b"{}"));
     client.push_bytes(target, &sha256(&layer), &layer).await?;
     client.push_bytes(target, &sha256(&config), &config).await?;
     let family = Family::Oci;
@@ -91,7 +94,7 @@ async fn push(client: &RegistryClient, target: &ImageRef, size: usize) -> Result
     Ok(manifest)
 }
 
-async fn layer_of(client: &RegistryClient, image: &ImageRef) -> Result<bytes::Bytes, Error> {
+async fn layer_of(client: &RegistryClient, image: &ImageRef) -> Result<Bytes, Error> {
     let manifest = client.manifest(image).await?;
     let layer = manifest.image().unwrap().layers()[0].clone();
     client.blob_bytes(image, &layer, 64 << 20).await
@@ -408,25 +411,101 @@ async fn credentials_do_not_follow_redirects_to_other_hosts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_upload_that_goes_to_another_host_goes_there_without_credentials() {
+    let lab = Lab::open(RegistryAccess::Open);
+    let front = stranger(&lab.network, "front.example.com", |request| {
+        let mut response = http::Response::new(Body::empty());
+        if !request.headers().contains_key("authorization") {
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+            let wanted = "Basic realm=x".parse().unwrap();
+            response.headers_mut().insert("www-authenticate", wanted);
+        } else if request.method() == Method::POST {
+            *response.status_mut() = StatusCode::ACCEPTED;
+            let elsewhere = "https://store.example.com/upload?id=1".parse().unwrap();
+            response.headers_mut().insert("location", elsewhere);
+        }
+        response
+    });
+    let store = stranger(&lab.network, "store.example.com", |_| {
+        let mut response = http::Response::new(Body::empty());
+        *response.status_mut() = StatusCode::CREATED;
+        response
+    });
+    let secret = Secret::Basic {
+        username: "u".to_owned(),
+        password: "p".to_owned(),
+    };
+    let client = lab.client(Credentials::none().with("front.example.com", secret));
+    let target: ImageRef = "front.example.com/ocp/cli:v1".parse().unwrap();
+    let content = Bytes::from_static(b"hello");
+    let digest = sha256(&content);
+    client.push_bytes(&target, &digest, &content).await.unwrap();
+    assert_eq!(*store.lock(), [false], "the store saw no credentials");
+    assert!(front.lock().contains(&true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_keeps_failing_is_named_and_asked_a_few_times() {
+    let lab = Lab::open(RegistryAccess::Open);
+    let client = lab.client(Credentials::none());
+    let target = image("ocp/cli:v1");
+    push(&client, &target, 10).await.unwrap();
+    // Four attempts: the last succeeds, or all fail.
+    for status in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY] {
+        lab.refuse("/v2/ocp/cli/manifests/*", status, 3);
+        client.manifest(&target).await.unwrap();
+        lab.refuse("/v2/ocp/cli/manifests/*", status, 4);
+        let error = client.manifest(&target).await.unwrap_err();
+        assert_eq!(error.reason(), "RegistryError", "{error}");
+        assert!(error.is_transient());
+        let text = neap_kit::why::chain(&error);
+        let number = status.as_u16().to_string();
+        assert!(
+            text.contains("reg.example.com/ocp/cli:v1") && text.contains(&number),
+            "{text}"
+        );
+        client.clock().sleep(Duration::from_mins(5)).await;
+        client.manifest(&target).await.unwrap();
+    }
+    lab.close();
+}
+
+#[tokio::test(start_paused = true)]
 async fn manifests_and_blobs_that_are_too_large_are_not_read() {
+    static READ: AtomicUsize = AtomicUsize::new(0);
     let lab = Lab::open(RegistryAccess::Open);
     stranger(&lab.network, "huge.example.com", |request| {
         let path = request.uri().path();
         if path == "/v2/" {
             return http::Response::new(Body::empty());
         }
-        let part = bytes::Bytes::from(vec![b' '; 1 << 20]);
-        let parts =
-            futures::stream::iter((0..50).map(move |_| Ok::<_, std::io::Error>(part.clone())));
-        http::Response::new(Body::from_stream(parts))
+        let part = Bytes::from(vec![b' '; 1 << 20]);
+        let parts = (0..50).map(move |_| {
+            READ.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(part.clone())
+        });
+        let mut response = http::Response::new(Body::from_stream(futures::stream::iter(parts)));
+        if path.ends_with("/announced") {
+            let length = (50 << 20).to_string().parse().unwrap();
+            response.headers_mut().insert("content-length", length);
+        }
+        response
     });
     let client = lab.client(Credentials::none());
+    // Of 50 MiB, as much is read as a manifest may have, and of those that say so nothing.
+    for (tag, read) in [("v1", 5), ("announced", 0)] {
+        READ.store(0, Ordering::Relaxed);
+        let image: ImageRef = format!("huge.example.com/ocp/cli:{tag}").parse().unwrap();
+        let error = client.manifest(&image).await.unwrap_err();
+        let text = neap_kit::why::chain(&error);
+        assert!(
+            text.contains("registries accept at most")
+                && text.contains(&format!("huge.example.com/ocp/cli:{tag}")),
+            "{text}"
+        );
+        assert_eq!(READ.load(Ordering::Relaxed), read, "{tag}");
+    }
     let image: ImageRef = "huge.example.com/ocp/cli:v1".parse().unwrap();
-    let error = client.manifest(&image).await.unwrap_err();
-    assert!(
-        neap_kit::why::chain(&error).contains("registries accept at most"),
-        "{error}"
-    );
     let blob = super::super::manifest::Descriptor::new(
         oci_spec::image::MediaType::ImageLayerGzip,
         100,
