@@ -109,7 +109,7 @@ pub fn test(case: &Case, found: &Violation) -> String {
     let found: String = found.to_string().chars().take(200).collect();
     let found = found.replace(['\n', '\r'], " ");
     format!(
-        "/// {found}\n#[test]\nfn {}() -> Result<(), neap_trial::proof::Failure> {{\n    let plan = \"\\\n{plan}\";\n    let steps = [{steps}];\n    neap_trial::proof::stands(&workload({:?}), &steps, plan)\n}}\n",
+        "/// {found}\n#[test]\nfn {}() -> Result<(), neap_trial::proof::Failure> {{\n    let plan = \"\\\n{plan}\";\n    let steps = [{steps}];\n    neap_trial::proof::survives(&workload({:?}), &steps, plan)\n}}\n",
         name(&plan.name),
         workload.name,
     )
@@ -126,7 +126,7 @@ fn name(text: &str) -> String {
     });
     let name: String = letters.collect();
     let words: Vec<_> = name.split('_').filter(|word| !word.is_empty()).collect();
-    format!("stands_{}", words.join("_"))
+    format!("survives_{}", words.join("_"))
 }
 
 impl fmt::Display for Difference {

@@ -80,14 +80,14 @@ pub fn every_nth_fault(workload: &Workload, step: usize) -> Result<usize, Failur
     let failing = failing.join("\n\n");
     Err(format!(
         "something goes wrong under {count} of {all} plans:\n\n{failing}\n\n\
-         What O1 and the others ask is in docs/platform/trial.md; `proof::stands` plays one plan again."
+         What O1 and the others ask is in docs/platform/trial.md; `proof::survives` plays one plan again."
     )
     .into())
 }
 
 /// Plays the plans of a text against these steps of `workload`. The error describes the violations,
 /// or why nothing was tested: the text has no plan, a plan has no fault, or a fault never struck.
-pub fn stands(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), Failure> {
+pub fn survives(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), Failure> {
     let mut workload = workload.clone();
     let Some(wanted) = named(&workload.steps, steps) else {
         let there: Vec<_> = workload.steps.iter().map(|step| &step.name).collect();
@@ -101,10 +101,10 @@ pub fn stands(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), Fa
     let template = template()?;
     plans
         .iter()
-        .try_for_each(|plan| withstands(&workload, plan, &template))
+        .try_for_each(|plan| survives_plan(&workload, plan, &template))
 }
 
-fn withstands(workload: &Workload, plan: &Plan, template: &ClusterTemplate) -> Result<(), Failure> {
+fn survives_plan(workload: &Workload, plan: &Plan, template: &ClusterTemplate) -> Result<(), Failure> {
     let (name, of, is) = (&plan.name, &plan.workload, workload.name);
     if of != is {
         return Err(format!("plan {name} is for workload {of}, and this is {is}").into());

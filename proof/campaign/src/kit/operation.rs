@@ -179,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn building_stands_whatever_happens_at_any_step() {
+    fn building_survives_whatever_happens_at_any_step() {
         assert_eq!(stands(build()), 3 + 11 + 24 + 17);
     }
 
     #[test]
-    fn tearing_down_stands_whatever_happens_at_any_step() {
+    fn tearing_down_survives_whatever_happens_at_any_step() {
         assert_eq!(stands(tear()), 3 + 9 + 20 + 15);
     }
 }

@@ -134,7 +134,7 @@ fn tried(names: ChildNames, every: usize) -> Vec<(Plan, Vec<Oracle>)> {
 }
 
 #[test]
-fn a_controller_with_stable_names_withstands_every_fault() {
+fn a_controller_with_stable_names_survives_every_fault() {
     let bad: Vec<_> = tried(ChildNames::Stable, 5)
         .into_iter()
         .filter(|(_, found)| !found.is_empty())

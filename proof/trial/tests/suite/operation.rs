@@ -110,7 +110,7 @@ fn finds(defect: Defect, family: Family) -> String {
 }
 
 #[test]
-fn a_correct_step_handler_withstands_everything() {
+fn a_correct_step_handler_survives_everything() {
     let report = tried(Defect::None, &Family::ALL);
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
     assert_eq!(report.plans, 2 + 8 + 18 + 12);

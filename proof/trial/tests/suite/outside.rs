@@ -204,7 +204,7 @@ fn workload(care: Care) -> Workload {
 }
 
 #[test]
-fn an_importer_that_checks_digests_stands_every_fault() -> Result<(), proof::Failure> {
+fn an_importer_that_checks_digests_survives_every_fault() -> Result<(), proof::Failure> {
     let faults = proof::every_fault(&workload(Care::Checks))?;
     assert!(faults > 60, "{faults} faults");
     Ok(())

@@ -53,14 +53,14 @@ fn workload(_: &str) -> Workload {
 
 /// O1 step 1: /configmaps/default/copy is missing
 #[test]
-fn stands_a_crash_before_the_copy() -> Result<(), neap_trial::proof::Failure> {
+fn survives_a_crash_before_the_copy() -> Result<(), neap_trial::proof::Failure> {
     let plan = "\
 plan a-crash-before-the-copy
 workload toy seed 7
 on write.before verb=create kind=configmaps #1 for controller do crash
 ";
     let steps = ["create"];
-    neap_trial::proof::stands(&workload("toy"), &steps, plan)
+    neap_trial::proof::survives(&workload("toy"), &steps, plan)
 }
 
 const PLAN: &str = "\
@@ -87,7 +87,7 @@ fn a_failing_plan_is_printed_as_a_test_that_can_be_pasted() {
         difference.test
     );
     // It fails as long as the defect is there.
-    let texts = neap_trial::proof::stands(&case.workload, &["create"], PLAN).unwrap_err();
+    let texts = neap_trial::proof::survives(&case.workload, &["create"], PLAN).unwrap_err();
     assert!(texts.to_string().contains(&found.to_string()), "{texts}");
     let text = difference.to_string();
     for part in [
@@ -102,13 +102,13 @@ fn a_failing_plan_is_printed_as_a_test_that_can_be_pasted() {
 #[test]
 fn a_test_of_steps_that_are_not_there_or_of_faults_that_never_strike_fails() {
     let missing =
-        neap_trial::proof::stands(&workload("toy"), &["create", "sing"], PLAN).unwrap_err();
+        neap_trial::proof::survives(&workload("toy"), &["create", "sing"], PLAN).unwrap_err();
     assert!(missing.to_string().contains("sing"), "{missing}");
     let never = PLAN.replace("configmaps", "secrets");
-    let void = neap_trial::proof::stands(&workload("toy"), &["create"], &never).unwrap_err();
+    let void = neap_trial::proof::survives(&workload("toy"), &["create"], &never).unwrap_err();
     assert!(void.to_string().contains("never struck"), "{void}");
     let texts = |plan: &str| {
-        let failed = neap_trial::proof::stands(&workload("toy"), &["create"], plan);
+        let failed = neap_trial::proof::survives(&workload("toy"), &["create"], plan);
         format!("{:?}", failed.unwrap_err())
     };
     assert_eq!(texts(""), "there is no plan in this text");

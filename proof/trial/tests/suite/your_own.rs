@@ -73,7 +73,7 @@ async fn reconcile_shadow(
 
 /// The trial: the processes, what users do, and every fault that can strike.
 #[test]
-fn shadows_stand_every_fault() -> Result<(), proof::Failure> {
+fn shadows_survive_every_fault() -> Result<(), proof::Failure> {
     const MAP: &str = "/api/v1/namespaces/default/configmaps/tree";
     let tree = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
