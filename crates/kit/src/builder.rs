@@ -207,8 +207,9 @@ impl ControllerBuilder {
     }
 }
 
-/// A conflict is not a failure: the change that caused it enqueues the key again. If that kind is not
-/// watched, the delay does.
+/// Retries a conflict of any write of a reconcile, also of a status write: the key is reconciled again from
+/// what the caches show then. A conflict is not a failure: the change that caused it enqueues the key again,
+/// and if that kind is not watched, the delay does.
 fn requeue_conflict<E: ReconcileError>(
     result: Result<Outcome, E>,
 ) -> Result<Outcome, ReconcileFailure> {

@@ -41,11 +41,7 @@ const ALLOWED: [Row; 23] = [
         These(&["neap-kit", "neap-store"]),
         IN_PROCESS,
     ),
-    (
-        "neap-world",
-        These(&["neap-kit", "neap-store", "neap-pocket"]),
-        IN_PROCESS,
-    ),
+    ("neap-world", KIT, IN_PROCESS),
     ("neap-release", KIT, WITH_EMULATORS),
     ("neap-farm", KIT, WITH_EMULATORS),
     (
