@@ -54,8 +54,8 @@ pub const AREA: Area = Area {
                 Right::new("prow.k8s.io", &["prowjobs"], &["list", "watch", "create"]),
                 Right::new("", &["events"], &["create", "update", "get"]),
                 Right::new("", &["configmaps"], &["get"]),
-                // Keys of run tokens, and results of upgrades.
-                Right::new("", &["secrets"], &["get", "create", "update"]),
+                // Keys of run tokens, results of upgrades, and pull secrets.
+                Right::new("", &["secrets"], &["get", "list", "create", "update"]),
             ],
         },
         Role {

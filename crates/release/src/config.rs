@@ -7,6 +7,7 @@
 mod check;
 mod parse;
 mod qualifiers;
+mod reloaded;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use self::{
         BadgeStatus, Escalation, JiraSettings, Notifications, QualifierError, ReleaseQualifier,
         ReleaseQualifiers,
     },
+    reloaded::Reloaded,
 };
 
 /// The aggregator of runs that are analysed together, where the configuration names none.

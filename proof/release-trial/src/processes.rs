@@ -8,11 +8,10 @@ use neap_emulators::prow::{self, ProwOptions};
 use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
 use neap_release::{
     api::release_payload_definition,
-    config::ReleaseQualifiers,
     image_stream::api::ImageStream,
     oci::client::RegistryClient,
     payload::{
-        controller::{self as payloads, PayloadOptions},
+        controller::{self as payloads, PayloadOptions, SharedQualifiers},
         facts::Timeouts,
         run_keys::RunKeys,
     },
@@ -25,7 +24,6 @@ use neap_release::{
     },
 };
 use neap_trial::{UserRequest, Workload, external::ExternalClient};
-use parking_lot::RwLock;
 
 use crate::{
     jobs::{self, Failures},
@@ -40,7 +38,11 @@ pub(crate) const NAMESPACE: &str = "default";
 struct Labels(RegistryClient);
 
 impl ReleaseReader for Labels {
-    fn read<'a>(&'a self, pull_spec: &'a str) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
+    fn read<'a>(
+        &'a self,
+        _: &'a str,
+        pull_spec: &'a str,
+    ) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
         let read = async move {
             let image = pull_spec.parse().map_err(|error| format!("{error}"))?;
             let said = |error: neap_release::oci::client::Error| neap_kit::why::chain(&error);
@@ -50,7 +52,7 @@ impl ReleaseReader for Labels {
             let name = config.label(neap_release::payload_image::image::RELEASE);
             Ok(ReleaseInfo {
                 name: name.unwrap_or_default().to_owned(),
-                previous: Vec::new(),
+                ..ReleaseInfo::default()
             })
         };
         read.boxed()
@@ -155,9 +157,9 @@ fn payload_controller(context: &Context) -> Result<Vec<Component>, WatchesStoppe
     let options = PayloadOptions {
         timeouts: Timeouts::default(),
         run_keys: run_keys(context),
-        qualifiers: Arc::new(RwLock::new(Arc::new(ReleaseQualifiers::default()))),
+        qualifiers: SharedQualifiers::default(),
     };
-    Ok(vec![payloads::component(context, options)?])
+    payloads::components(context, options)
 }
 
 fn controller(

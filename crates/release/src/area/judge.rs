@@ -73,6 +73,7 @@ pub(super) fn payload(object: &Value, _: Timestamp) -> Option<Assessment> {
             Verdict::Degraded
         }
     };
+    why.extend(phase.blocks().map(str::to_owned));
     why.dedup();
     Some(Assessment {
         verdict,

@@ -11,13 +11,13 @@ use neap_kit::{
     apply::Error,
     builder::{ControllerBuilder, Tools},
     context::Context,
-    controller::Outcome,
+    controller::{Enqueuer, Outcome},
     event::EventDraft,
     key::Key,
     manager::Component,
     watch::{Cache, Change, Index, Selection, WatchesStopped},
 };
-use parking_lot::RwLock;
+use tracing::{Instrument, info_span};
 
 use super::{
     decide::{Decision, decide},
@@ -46,8 +46,8 @@ const FAILED_PODS: u32 = 50;
 /// The most characters of a termination message that are kept.
 const MAX_MESSAGE: usize = 4096;
 
-/// The global qualifiers, which may be loaded again while the controller runs.
-pub type SharedQualifiers = Arc<RwLock<Arc<ReleaseQualifiers>>>;
+/// The global qualifiers as they were last loaded.
+pub type SharedQualifiers = Reloaded<ReleaseQualifiers>;
 
 /// What the controller needs besides the context.
 #[derive(Debug, Clone)]
@@ -60,16 +60,40 @@ pub struct PayloadOptions {
     pub qualifiers: SharedQualifiers,
 }
 
-/// The controller of all ReleasePayloads.
-pub fn component(context: &Context, options: PayloadOptions) -> Result<Component, WatchesStopped> {
+/// The controller of all ReleasePayloads, and what wakes it when the qualifiers have changed.
+pub fn components(
+    context: &Context,
+    options: PayloadOptions,
+) -> Result<Vec<Component>, WatchesStopped> {
     let mut builder = ControllerBuilder::new(context, NAME);
     let tools = builder.tools().with_event_source(context, EVENT_SOURCE);
     let sources = PayloadSources::watch(&mut builder, context, tools, options)?;
+    let qualifiers = qualifiers(&sources, builder.enqueuer());
     let controller = PayloadController {
         meter: PayloadMeter::register(context, sources.payloads.clone()),
         sources,
     };
-    Ok(builder.build(controller, PayloadController::reconcile))
+    Ok(vec![
+        builder.build(controller, PayloadController::reconcile),
+        qualifiers,
+    ])
+}
+
+/// The component that enqueues all payloads when the qualifiers have changed: their summary depends on them.
+fn qualifiers(sources: &PayloadSources, enqueuer: Enqueuer<Key>) -> Component {
+    let payloads = sources.payloads.clone();
+    let qualifiers = sources.options.qualifiers.clone();
+    Component::new("release-qualifiers", move |stop| async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = qualifiers.changed() => {}
+            }
+            for payload in payloads.list("") {
+                enqueuer.enqueue(Key::of(&*payload));
+            }
+        }
+    })
 }
 
 /// Where facts about payloads come from.
@@ -184,7 +208,7 @@ impl PayloadSources {
             runs,
             forged,
             legacy: self.legacy(&payload).await?,
-            qualifiers: self.options.qualifiers.read().clone(),
+            qualifiers: self.options.qualifiers.get(),
             now: self.tools.clock.now(),
             timeouts: self.options.timeouts,
             payload,
@@ -289,7 +313,13 @@ struct PayloadController {
 }
 
 impl PayloadController {
+    /// One look at a payload; a span of its trace for each part.
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let span = info_span!("release payload", %key);
+        self.look(key).instrument(span).await
+    }
+
+    async fn look(&self, key: Key) -> Result<Outcome, Error> {
         let sources = &self.sources;
         let Some(payload) = sources.payloads.get(&key) else {
             return Ok(Outcome::Gone);
@@ -297,7 +327,8 @@ impl PayloadController {
         if payload.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
         }
-        let Some(facts) = sources.facts(payload.clone()).await? else {
+        let gathering = sources.facts(payload.clone());
+        let Some(facts) = gathering.instrument(info_span!("facts")).await? else {
             let message =
                 "the key that proves its runs is missing; its verdict waits for the Secret";
             sources
@@ -306,11 +337,12 @@ impl PayloadController {
                 .await;
             return Ok(Outcome::RequeueAfter(KEY_RETRY));
         };
-        let decision = decide(&facts);
+        let decision = info_span!("decide").in_scope(|| decide(&facts));
         for warning in &decision.warnings {
             tracing::debug!(%key, "{warning}");
         }
-        self.act(&facts, &decision).await?;
+        let acting = self.act(&facts, &decision);
+        acting.instrument(info_span!("act")).await?;
         Ok(decision
             .requeue_after
             .map_or(Outcome::Done, Outcome::RequeueAfter))

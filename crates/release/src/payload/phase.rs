@@ -46,6 +46,20 @@ impl Phase {
         status.map_or(Self::Pending, |status| Self::of(&status.conditions))
     }
 
+    /// What a release cannot be used for because it is in this phase; none if it can be used.
+    pub fn blocks(self) -> Option<&'static str> {
+        match self {
+            Self::Accepted => None,
+            Self::Pending | Self::Ready => {
+                Some("until it is accepted, it is not published and no upgrade test starts from it")
+            }
+            Self::Rejected | Self::Failed => Some(
+                "it is not published, no upgrade test starts from it, and its images are not released again \
+                 before they change",
+            ),
+        }
+    }
+
     /// The phase of this name, as the annotation of a tag has it.
     pub fn parse(text: &str) -> Option<Self> {
         let all = [

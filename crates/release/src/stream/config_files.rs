@@ -6,7 +6,6 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
@@ -85,11 +84,11 @@ pub fn component(
                 Err(error) => tracing::warn!(%error, "the job configuration stays as it was"),
             }
             match files.qualifiers() {
-                Ok(loaded) if **qualifiers.read() != loaded => {
-                    *qualifiers.write() = Arc::new(loaded);
-                    tracing::info!("the qualifiers have changed");
+                Ok(loaded) => {
+                    if qualifiers.replace(loaded) {
+                        tracing::info!("the qualifiers have changed");
+                    }
                 }
-                Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "the qualifiers stay as they were"),
             }
         }

@@ -21,6 +21,7 @@ use neap_kit::{
     manager::Component,
     watch::{Cache, Change, Index, Selection, WatchesStopped},
 };
+use tracing::{Instrument, info_span};
 
 use super::{
     StreamState, decide::decide, options::StreamOptions, prow_config::SharedProwConfig,
@@ -277,7 +278,13 @@ pub(super) struct StreamController {
 }
 
 impl StreamController {
+    /// One look at a stream; a span of its trace for each part.
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let span = info_span!("release stream", %key);
+        self.look(key).instrument(span).await
+    }
+
+    async fn look(&self, key: Key) -> Result<Outcome, Error> {
         let options = &self.sources.services.options;
         let is_watched = options
             .release_namespaces
@@ -299,13 +306,15 @@ impl StreamController {
         if source.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
         }
-        let Some(facts) = self.sources.gather(&self.tools, source).await? else {
+        let gathering = self.sources.gather(&self.tools, source);
+        let Some(facts) = gathering.instrument(info_span!("facts")).await? else {
             return Ok(Outcome::RequeueAfter(KEY_RETRY));
         };
-        let decision = decide(&facts);
+        let decision = info_span!("decide").in_scope(|| decide(&facts));
         tracing::debug!(%key, reason = decision.state.reason, "{}", decision.state.message);
         let requeue_after = decision.requeue_after;
-        self.act(&facts, decision).await?;
+        let acting = self.act(&facts, decision);
+        acting.instrument(info_span!("act")).await?;
         Ok(requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter))
     }
 }

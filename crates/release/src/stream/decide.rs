@@ -298,7 +298,7 @@ fn forget_known(events: &mut Vec<EventDraft>, facts: &Facts) {
 }
 
 /// The state that was written last.
-fn known_state(facts: &Facts) -> StreamState {
+pub(super) fn known_state(facts: &Facts) -> StreamState {
     let known = annotation(&facts.source, annotations::STREAM_STATE);
     known
         .and_then(|text| serde_json::from_str(text).ok())
@@ -322,9 +322,21 @@ fn identified(facts: &Facts, state: StreamState) -> StreamState {
     }
 }
 
+/// The time between two reads of a configuration in a ConfigMap, which is not watched.
+const CONFIG_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Whether the configuration of the stream is in a ConfigMap.
+fn is_config_elsewhere(facts: &Facts) -> bool {
+    annotation(&facts.source, annotations::CONFIG).is_none()
+        && annotation(&facts.source, annotations::CONFIG_REF).is_some()
+}
+
 /// How long until the stream is looked at again.
 fn requeue_after(facts: &Facts, requeue_at: Option<Timestamp>) -> Duration {
-    let look_again = facts.options.look_again;
+    let mut look_again = facts.options.look_again;
+    if is_config_elsewhere(facts) {
+        look_again = look_again.min(CONFIG_INTERVAL);
+    }
     requeue_at.map_or(look_again, |moment| {
         let wait = moment
             .duration_since(facts.now)
@@ -346,7 +358,7 @@ fn idle(facts: &Facts, state: StreamState, events: Vec<EventDraft>) -> Decision 
         },
         changes,
         state,
-        requeue_after: None,
+        requeue_after: is_config_elsewhere(facts).then_some(CONFIG_INTERVAL),
     }
 }
 

@@ -51,6 +51,10 @@ pub struct Facts {
     pub informing: BTreeMap<String, Result<Arc<ReleaseConfig>, String>>,
     /// What the images of Stable tags say they are called.
     pub release_names: BTreeMap<String, String>,
+    /// The images with the program `oc` of Stable releases, by tag, where a Job needs one.
+    pub cli_images: BTreeMap<String, String>,
+    /// The Stable tags whose image cannot be read, and why.
+    pub unread: BTreeMap<String, String>,
     /// The key of run tokens.
     pub run_key: RunKey,
     /// The time.

@@ -4,7 +4,10 @@
 //! later, after the targets were read from the server and not from a cache, and only the object that was
 //! looked at: an ImageStream that loses an annotation for a moment costs nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use neap_kit::key::Key;
@@ -61,6 +64,21 @@ pub enum Sweep {
     Unmark(Candidate),
     /// It has been unreferenced for long enough.
     Delete(Candidate, String),
+}
+
+impl fmt::Display for Sweep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (verb, candidate) = match self {
+            Self::Mark(candidate) => ("mark as garbage", candidate),
+            Self::Unmark(candidate) => ("no longer mark as garbage", candidate),
+            Self::Delete(candidate, _) => ("delete", candidate),
+        };
+        let Candidate { kind, key, .. } = candidate;
+        match self {
+            Self::Delete(_, reason) => write!(f, "{verb} {kind:?} {key}: {reason}"),
+            _ => write!(f, "{verb} {kind:?} {key}"),
+        }
+    }
 }
 
 /// Decides what to do about objects of releases. Objects of targets that are not known are left alone.

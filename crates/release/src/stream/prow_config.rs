@@ -1,11 +1,11 @@
 //! The job configuration of Prow: its periodics, by name.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
+
+use crate::config::Reloaded;
 
 /// The parts of Prow's configuration that are used.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -135,45 +135,8 @@ impl ProwConfig {
     }
 }
 
-/// The configuration as it was last loaded. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct SharedProwConfig(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    config: RwLock<Arc<ProwConfig>>,
-    changed: Notify,
-}
-
-impl SharedProwConfig {
-    /// A configuration that may be replaced later.
-    pub fn new(config: ProwConfig) -> Self {
-        let shared = Self::default();
-        *shared.0.config.write() = Arc::new(config);
-        shared
-    }
-
-    /// The configuration now.
-    pub fn get(&self) -> Arc<ProwConfig> {
-        self.0.config.read().clone()
-    }
-
-    /// Replaces the configuration; whether it differs from before.
-    pub fn replace(&self, config: ProwConfig) -> bool {
-        let mut current = self.0.config.write();
-        let differs = **current != config;
-        if differs {
-            *current = Arc::new(config);
-            self.0.changed.notify_one();
-        }
-        differs
-    }
-
-    /// Resolves once the configuration has changed since the last call. There is one caller.
-    pub async fn changed(&self) {
-        self.0.changed.notified().await;
-    }
-}
+/// The job configuration as it was last loaded.
+pub type SharedProwConfig = Reloaded<ProwConfig>;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ mod change;
 pub(super) mod controllers;
 mod list;
 mod moving;
+mod original_flags;
 mod plan;
 pub(super) mod releases;
 mod show;
@@ -31,7 +32,7 @@ Examples:
   neap release accept 4.21.0-0.nightly-2026-01-02-030405 --reason 'the failure is JIRA-123'
   neap release accept 4.21.0-0.nightly-2026-01-02-030405 --clear    let the jobs decide again
 
-An override stands above the results of jobs. It does not stand above the image: a release whose
+An override takes precedence over the results of jobs. It does not replace the image: a release whose
 image could not be created cannot be accepted.";
 
 const RETRY_EXAMPLES: &str = "\
@@ -49,9 +50,10 @@ Every release is judged by its recorded facts, Jobs and ProwJobs, and the result
 its status. Nothing is written. neap release payloads --shadow does the same all the time.";
 
 const HAND_OVER_HELP: &str = "\
-The original owns streams whose configuration is in the annotation release.openshift.io/config; a controller
-with --handed-over-only owns those whose configuration is in a ConfigMap. The owner changes in two steps, and
-in between the stream has no owner. A change that was interrupted is finished or undone by the same commands.";
+OpenShift's release-controller owns streams whose configuration is in the annotation
+release.openshift.io/config; a controller with --handed-over-only owns those whose configuration is in a
+ConfigMap. The owner changes in two steps, and in between the stream has no owner. A change that was
+interrupted is finished or undone by the same commands.";
 
 const VALIDATE_HELP: &str = "\
 Checks every *.json file below DIR: unknown fields, values that are not valid, periodic jobs that are
@@ -146,7 +148,7 @@ enum ReleaseCommand {
     #[command(after_help = RETRY_EXAMPLES)]
     Retry(RetryOptions),
 
-    /// Keep a stream from new releases, or let it go on
+    /// Pause or resume a stream: a paused one gets no new releases
     Pause(PauseOptions),
 
     /// Check the configurations of streams below a directory
@@ -164,11 +166,11 @@ enum ReleaseCommand {
     #[command(after_help = SHADOW_HELP)]
     Shadow(ShadowOptions),
 
-    /// Make neap release controller the owner of a stream of the original
+    /// Make neap release controller the owner of a stream of OpenShift's release-controller
     #[command(after_help = HAND_OVER_HELP)]
     HandOver(MoveOptions),
 
-    /// Make the original the owner of a stream again
+    /// Make OpenShift's release-controller the owner of a stream again
     #[command(after_help = HAND_OVER_HELP)]
     HandBack(MoveOptions),
 
@@ -327,7 +329,7 @@ struct PauseOptions {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Let the stream go on
+    /// Resume the stream
     #[arg(long)]
     resume: bool,
 

@@ -3,19 +3,16 @@
 
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{ListParams, Patch, PatchParams};
 use neap_emulators::prow;
 use neap_kit::manager::Component;
-use parking_lot::RwLock;
 
 use super::*;
 use crate::{
     api::{ProwJob, ReleasePayload, annotations, release_payload_definition},
-    config::ReleaseQualifiers,
     payload::{
-        controller::{self as payloads, PayloadOptions},
+        controller::{self as payloads, PayloadOptions, SharedQualifiers},
         facts::Timeouts,
         run_keys::RunKeys,
     },
@@ -23,7 +20,8 @@ use crate::{
         controller::{self as streams, Services},
         options::StreamOptions,
         prow_config::{Periodic, ProwConfig, SharedProwConfig},
-        release_reader::{CachedReader, ReleaseInfo, ReleaseReader},
+        registry_reader::RegistryReader,
+        release_reader::CachedReader,
     },
 };
 
@@ -39,16 +37,6 @@ const NOT_HERE: [(&str, &str, &str); 4] = [
     ("", "events", "get"),
     ("", "events", "update"),
 ];
-
-/// No release of an Integration stream is read from a registry.
-#[derive(Debug)]
-struct NoImages;
-
-impl ReleaseReader for NoImages {
-    fn read<'a>(&'a self, pull_spec: &'a str) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
-        async move { Err(format!("there is no {pull_spec}")) }.boxed()
-    }
-}
 
 /// Both controllers, each with its own client.
 struct Controllers<'a> {
@@ -80,8 +68,8 @@ impl<'a> Controllers<'a> {
             }
         };
         let (of_streams, of_payloads) = (context(of_streams), context(of_payloads));
-        let mut all = stream_components(&of_streams);
-        all.push(payload_component(&of_payloads));
+        let mut all = stream_components(&of_streams, fixture.registry.clone());
+        all.extend(payload_components(&of_payloads));
         for component in all {
             tasks.spawn(component.run(CancellationToken::new()));
         }
@@ -199,6 +187,7 @@ impl<'a> Controllers<'a> {
             "name": "4.99.0-0.nightly", "to": "target",
             "verify": {"aws": {"prowJob": {"name": "periodic-aws"}}},
         });
+        let stable = json!({"name": "4-stable", "as": "Stable"});
         let stream = |name: &str, annotations: Value, tags: Value| {
             json!({
                 "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
@@ -219,9 +208,23 @@ impl<'a> Controllers<'a> {
                 json!({annotations::CONFIG_REF: "config"}),
                 json!([{"name": "cli", "from": from}]),
             ),
+            stream("stable", json!({CONFIG: stable.to_string()}), json!([])),
         ] {
             self.fixture.create(object).await;
         }
+        // The image of a Stable release is read with the pull secrets of its namespace.
+        self.patch_stream("stable", json!({"spec": {"tags": [{"name": "4.99.0"}]}}))
+            .await;
+        let item = json!({
+            "created": "2026-01-01T00:00:00Z", "image": "sha256:1", "generation": 1,
+            "dockerImageReference": format!("{HOST}/ocp/release@sha256:{:064}", 1),
+        });
+        let status = json!({"status": {"tags": [{"tag": "4.99.0", "items": [item]}]}});
+        let parameters = PatchParams::default();
+        let api = self.api::<ImageStream>();
+        api.patch_status("stable", &parameters, &Patch::Merge(status))
+            .await
+            .unwrap();
     }
 }
 
@@ -242,7 +245,7 @@ fn run_keys(context: &Context) -> RunKeys {
     RunKeys::new(context.writer("release-keys"), NAMESPACE, || Some([7; 32]))
 }
 
-fn stream_components(context: &Context) -> Vec<Component> {
+fn stream_components(context: &Context, registry: RegistryClient) -> Vec<Component> {
     let periodic = Periodic {
         name: "periodic-aws".to_owned(),
         cluster: "build01".to_owned(),
@@ -251,6 +254,7 @@ fn stream_components(context: &Context) -> Vec<Component> {
     };
     let mut options = StreamOptions::new(NAMESPACE, NAMESPACE, NAMESPACE);
     options.registry = Some(HOST.to_owned());
+    let reader = RegistryReader::new(registry, context.client.clone(), context.clock);
     let services = Services {
         options: Arc::new(options),
         prow: SharedProwConfig::new(ProwConfig {
@@ -258,18 +262,18 @@ fn stream_components(context: &Context) -> Vec<Component> {
             scheduler_enabled: false,
         }),
         run_keys: run_keys(context),
-        reader: CachedReader::new(Arc::new(NoImages)),
+        reader: CachedReader::new(Arc::new(reader)),
     };
     streams::components(context, services).unwrap()
 }
 
-fn payload_component(context: &Context) -> Component {
+fn payload_components(context: &Context) -> Vec<Component> {
     let options = PayloadOptions {
         timeouts: Timeouts::default(),
         run_keys: run_keys(context),
-        qualifiers: Arc::new(RwLock::new(Arc::new(ReleaseQualifiers::default()))),
+        qualifiers: SharedQualifiers::default(),
     };
-    payloads::component(context, options).unwrap()
+    payloads::components(context, options).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -178,9 +178,13 @@ fn note_vanished(draft: &mut Draft<'_>) {
         if result.state.has_ended() || is_there(result) {
             continue;
         }
-        let since = result.missing_since.get_or_insert_with(|| {
-            Time(jiff::Timestamp::from_second(facts.now.as_second()).unwrap_or(facts.now))
-        });
+        let now = Time(jiff::Timestamp::from_second(facts.now.as_second()).unwrap_or(facts.now));
+        // A clock that has jumped back begins the grace anew: it must not last until the clock has caught up.
+        let known = result
+            .missing_since
+            .take()
+            .filter(|since| since.0 <= facts.now);
+        let since = result.missing_since.insert(known.unwrap_or(now));
         if facts.now.duration_since(since.0) >= grace {
             result.state = JobRunState::Unknown;
         } else {

@@ -1,5 +1,6 @@
 //! Carries a decision about a stream out. It makes no choice, and a write that fails keeps no other from
-//! being tried.
+//! being tried, but for the mirror of a release whose tag was not written: the next attempt has another name, and
+//! each would leave a mirror.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,12 @@ use serde_json::{Value, json};
 
 use super::StreamController;
 use crate::{
+    api::annotations,
     image_stream::api::{ImageStream, TagReference},
     stream::{
-        decide::{Decision, StreamChange},
-        facts::Facts,
+        StreamState,
+        decide::{Decision, StreamChange, known_state},
+        facts::{Facts, annotation},
     },
 };
 
@@ -28,13 +31,21 @@ impl StreamController {
             return Ok(());
         }
         let mut failed = None;
+        let mut tags_unwritten = false;
         for change in decision.changes {
+            if tags_unwritten && follows_tags(facts, &change) {
+                tracing::debug!(%change, "the tags of the target were not written");
+                continue;
+            }
             tracing::debug!(%change, "write");
             if let Err(error) = self.execute(&change).await {
                 tracing::warn!(%change, %error, "a write for a stream failed");
+                let is_of_tags = writes_tags(facts, &change);
                 if let Some(event) = refused(&change, &error) {
-                    self.tools.record(&*facts.source, &event).await;
+                    self.tell_refusal(facts, &decision.state, event, is_of_tags)
+                        .await;
                 }
+                tags_unwritten |= is_of_tags;
                 failed = failed.or(Some(error));
             }
         }
@@ -42,6 +53,40 @@ impl StreamController {
             self.tools.record(&*facts.source, event).await;
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Says that the server refuses a write: once in an Event, and in the state of the stream while its tags cannot
+    /// be written.
+    async fn tell_refusal(
+        &self,
+        facts: &Facts,
+        state: &StreamState,
+        event: EventDraft,
+        is_of_tags: bool,
+    ) {
+        let known = known_state(facts);
+        if known.reason == REFUSED && known.message == event.message {
+            return;
+        }
+        self.tools.record(&*facts.source, &event).await;
+        if !is_of_tags {
+            return;
+        }
+        let state = StreamState {
+            reason: REFUSED.to_owned(),
+            message: event.message,
+            ..state.clone()
+        };
+        let text = serde_json::to_string(&state).unwrap_or_default();
+        let told = StreamChange::UpdateStream {
+            stream: facts.source.clone(),
+            tags: None,
+            annotations: [(annotations::STREAM_STATE.to_owned(), Some(text))].into(),
+            reason: REFUSED.to_owned(),
+        };
+        if let Err(error) = self.execute(&told).await {
+            tracing::warn!(%error, "the state of a stream was not written");
+        }
     }
 
     async fn execute(&self, change: &StreamChange) -> Result<(), Error> {
@@ -67,6 +112,41 @@ impl StreamController {
     }
 }
 
+/// The reason of a stream whose tags the server refuses, and of the Event about it.
+const REFUSED: &str = "WriteRefused";
+
+/// Whether this writes the tags of the target.
+fn writes_tags(facts: &Facts, change: &StreamChange) -> bool {
+    let StreamChange::UpdateStream {
+        stream,
+        tags: Some(_),
+        ..
+    } = change
+    else {
+        return false;
+    };
+    let target = facts.target.as_ref();
+    target.is_some_and(|target| target.metadata.uid == stream.metadata.uid)
+}
+
+/// Whether this makes sense only after the tags of the target were written: the mirror of a release that is cut
+/// now, and the state that tells of it.
+fn follows_tags(facts: &Facts, change: &StreamChange) -> bool {
+    match change {
+        StreamChange::CreateMirror(mirror) => {
+            let tag = annotation(mirror, annotations::RELEASE_TAG);
+            let target = facts.target.as_ref();
+            tag.is_some_and(|tag| target.is_none_or(|target| target.spec.tag(tag).is_none()))
+        }
+        StreamChange::UpdateStream {
+            tags: None,
+            annotations,
+            ..
+        } => annotations.contains_key(annotations::STREAM_STATE),
+        _ => false,
+    }
+}
+
 /// What the stream says about a write that the server will refuse again: an object that is not valid, or that is
 /// too large to be stored.
 fn refused(change: &StreamChange, error: &Error) -> Option<EventDraft> {
@@ -88,7 +168,7 @@ fn refused(change: &StreamChange, error: &Error) -> Option<EventDraft> {
         ""
     };
     Some(EventDraft::warning(
-        "WriteRefused",
+        REFUSED,
         format!("{kind} {key} was not written: {message}{way_out}"),
     ))
 }

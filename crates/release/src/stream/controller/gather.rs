@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use neap_kit::{apply::Error, builder::Tools, key::Key};
 
@@ -23,6 +24,9 @@ use crate::{
 
 /// The key of the configuration in a ConfigMap.
 const CONFIG_KEY: &str = "config.json";
+
+/// How many images of a stream are read at the same time.
+const READ_AT_ONCE: usize = 16;
 
 type LoadedConfig = Result<Arc<ReleaseConfig>, ConfigError>;
 
@@ -51,6 +55,8 @@ impl Sources {
             destinations: BTreeMap::new(),
             informing: BTreeMap::new(),
             release_names: BTreeMap::new(),
+            cli_images: BTreeMap::new(),
+            unread: BTreeMap::new(),
             run_key,
             now: tools.clock.now(),
             config: loaded.clone(),
@@ -75,7 +81,7 @@ impl Sources {
         }
         if config.is_stable() {
             self.informing(tools, &mut facts).await?;
-            self.images(&mut facts, &config).await;
+            self.images(tools, &mut facts, &config).await;
         }
         Ok(Some(facts))
     }
@@ -237,37 +243,44 @@ impl Sources {
     }
 
     /// What the images of Stable releases say, as far as a decision needs it.
-    async fn images(&self, facts: &mut Facts, config: &ReleaseConfig) {
+    async fn images(&self, tools: &Tools, facts: &mut Facts, config: &ReleaseConfig) {
         let samples_upgrades = config.upgraded_on().next().is_some();
+        let needs_cli = config.override_cli_image.is_empty() && facts.options.tools.image.is_none();
         let source = facts.source.clone();
         let status = source.status.iter().flat_map(|status| &status.tags);
         let imports: BTreeMap<_, _> = status.map(|tag| (tag.tag.as_str(), tag)).collect();
+        let mut wanted = Vec::new();
         for tag in &source.spec.tags {
             let release = Release::of(tag, &facts.payloads);
             let needs_name = matches!(release.phase, None | Some(Phase::Pending))
                 && release.annotation(annotations::REWRITE).is_none();
             let needs_previous = samples_upgrades && release.phase == Some(Phase::Ready);
+            let needs_cli = needs_cli
+                && matches!(release.phase, None | Some(Phase::Pending))
+                && !facts.jobs.contains_key(&tag.name);
             let imported = imports.get(tag.name.as_str());
             let item = imported.and_then(|imported| imported.items.first());
-            let Some(item) = item.filter(|_| needs_name || needs_previous) else {
-                continue;
-            };
-            match self
-                .services
-                .reader
-                .read(&item.docker_image_reference)
-                .await
-            {
+            if let Some(item) = item.filter(|_| needs_name || needs_previous || needs_cli) {
+                wanted.push((tag.name.clone(), item.docker_image_reference.clone()));
+            }
+        }
+        let namespace = facts.namespace().to_owned();
+        let reader = &self.services.reader;
+        let mut answers = stream::iter(wanted)
+            .map(async |(tag, image)| (tag, reader.read(tools.clock, &namespace, &image).await))
+            .buffer_unordered(READ_AT_ONCE);
+        while let Some((tag, read)) = answers.next().await {
+            match read {
                 Ok(info) => {
-                    facts
-                        .release_names
-                        .insert(tag.name.clone(), info.name.clone());
-                    facts
-                        .previous
-                        .insert(tag.name.clone(), info.previous.clone());
+                    facts.release_names.insert(tag.clone(), info.name.clone());
+                    if let Some(cli) = &info.cli {
+                        facts.cli_images.insert(tag.clone(), cli.clone());
+                    }
+                    facts.previous.insert(tag, info.previous.clone());
                 }
                 Err(error) => {
-                    tracing::warn!(tag = tag.name, error, "a release image cannot be read");
+                    tracing::warn!(tag, error, "a release image cannot be read");
+                    facts.unread.insert(tag, error);
                 }
             }
         }

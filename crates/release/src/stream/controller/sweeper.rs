@@ -14,6 +14,7 @@ use neap_kit::{
     key::Key,
     manager::Component,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{Sources, is_source, key_of};
@@ -36,6 +37,7 @@ pub(super) fn component(context: &Context, sources: &Sources) -> Component {
     let sweeper = Sweeper {
         sources: sources.clone(),
         writer: context.writer(NAME),
+        told: Mutex::default(),
     };
     let context = context.clone();
     Component::new(NAME, move |stop| async move {
@@ -54,6 +56,8 @@ pub(super) fn component(context: &Context, sources: &Sources) -> Component {
 struct Sweeper {
     sources: Sources,
     writer: Writer,
+    /// What was logged in a dry run.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl Sweeper {
@@ -64,7 +68,7 @@ impl Sweeper {
 
     async fn sweep(&self, now: Timestamp) {
         let options = &self.sources.services.options;
-        if options.dry_run || options.handed_over_only {
+        if options.handed_over_only {
             return;
         }
         let limits = &options.garbage;
@@ -90,6 +94,10 @@ impl Sweeper {
             };
             let result = match &one {
                 Sweep::Delete(candidate, _) if is_live(candidate) => continue,
+                one if options.dry_run => {
+                    self.tell(one);
+                    continue;
+                }
                 Sweep::Delete(candidate, reason) => self.delete(candidate, reason).await,
                 Sweep::Mark(candidate) => self.mark(candidate, Some(now)).await,
                 Sweep::Unmark(candidate) => self.mark(candidate, None).await,
@@ -98,6 +106,14 @@ impl Sweeper {
                 Ok(()) | Err(Error::Conflict(_)) => {}
                 Err(error) => tracing::warn!(%error, "garbage could not be collected"),
             }
+        }
+    }
+
+    /// Logs what would be done, once.
+    fn tell(&self, sweep: &Sweep) {
+        let text = sweep.to_string();
+        if self.told.lock().insert(text.clone()) {
+            tracing::info!("would {text}");
         }
     }
 

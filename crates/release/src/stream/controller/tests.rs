@@ -1,8 +1,12 @@
 //! Both controllers against an API server in the test's own process. The tests themselves do what Jobs and
 //! Prow would do.
 
+mod bad_input;
 mod cluster;
 mod hand_over;
+mod scope;
+mod traces;
+mod verification;
 
 use std::time::Duration;
 

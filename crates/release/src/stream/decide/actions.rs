@@ -65,6 +65,13 @@ pub enum WhyNot {
     },
     /// The newest release is too young.
     TooEarly(Timestamp),
+    /// The newest release is of the future.
+    ClockBehind {
+        /// The release.
+        tag: String,
+        /// When the next one may be cut.
+        due: Timestamp,
+    },
     /// A user paused the stream.
     Paused(String),
     /// The source has no images.
@@ -217,7 +224,13 @@ impl<'a> Actions<'a> {
         if let Some(created) = created {
             let due = created.checked_add(interval).unwrap_or(facts.now);
             if due > facts.now {
-                return Err(WhyNot::TooEarly(due));
+                return Err(match newest.filter(|_| created > facts.now) {
+                    Some(release) => WhyNot::ClockBehind {
+                        tag: release.name().to_owned(),
+                        due,
+                    },
+                    None => WhyNot::TooEarly(due),
+                });
             }
         }
         Ok(hash)
@@ -268,6 +281,13 @@ impl WhyNot {
                     format!("{count} releases have no verdict, and maxUnreadyReleases is {limit}");
                 StreamState::new("TooManyUnreadyReleases", message)
             }
+            Self::ClockBehind { tag, due } => {
+                let message = format!(
+                    "{tag} was cut by a clock that was ahead of this one; the next release may be cut at {due}, or \
+                     once the tag is deleted"
+                );
+                StreamState::new("ClockBehind", message)
+            }
             Self::TooEarly(due) => {
                 let message = format!("the next release may be cut at {due}");
                 StreamState::new("WaitingForInterval", message)
@@ -301,7 +321,7 @@ fn is_new_to_stable(release: &Release<'_>) -> bool {
 }
 
 /// The hash of the images of the source; none if it has none.
-fn source_hash(facts: &Facts) -> Option<String> {
+pub(super) fn source_hash(facts: &Facts) -> Option<String> {
     let source = &facts.source;
     let refers = source.spec.tags.iter().any(|tag| tag.reference);
     if refers {

@@ -14,7 +14,7 @@ use crate::{api::annotations, image_stream::api::TagReference, names, payload::P
 pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) -> Option<WhyNot> {
     let hash = match &actions.due {
         Ok(hash) => hash.clone(),
-        Err(WhyNot::TooEarly(due)) => {
+        Err(WhyNot::TooEarly(due) | WhyNot::ClockBehind { due, .. }) => {
             draft.look_again_at(*due);
             return None;
         }

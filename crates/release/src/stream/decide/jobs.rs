@@ -165,7 +165,7 @@ pub(super) fn stable_job(
         return job(facts, config, tag, tag, Some(mirror), &fill);
     };
     let mut job = job(facts, config, tag, tag, Some(mirror), &main)?;
-    let image = job_image(facts, config, Some(mirror))?;
+    let image = job_image(facts, config, tag, Some(mirror))?;
     let container = container(facts, "mirror", &image, &fill);
     let pod = job
         .spec
@@ -354,16 +354,21 @@ fn target_repository(facts: &Facts) -> Result<String, JobProblem> {
     public_repository(target, &facts.options).ok_or(JobProblem::NoRepository)
 }
 
-/// The image of a Job: of the configuration, of the options, or the tag `cli` of the mirror.
+/// The image of a Job: of the configuration, of the options, of a Stable release whose mirror its Job has yet to
+/// fill, or the tag `cli` of the mirror.
 fn job_image(
     facts: &Facts,
     config: &ReleaseConfig,
+    release: &str,
     mirror: Option<&ImageStream>,
 ) -> Result<String, JobProblem> {
     if !config.override_cli_image.is_empty() {
         return Ok(config.override_cli_image.clone());
     }
     if let Some(image) = &facts.options.tools.image {
+        return Ok(image.clone());
+    }
+    if let Some(image) = facts.cli_images.get(release) {
         return Ok(image.clone());
     }
     let cli = mirror
@@ -420,7 +425,7 @@ fn job(
     mirror: Option<&ImageStream>,
     commands: &Commands,
 ) -> Result<Job, JobProblem> {
-    let image = job_image(facts, config, mirror)?;
+    let image = job_image(facts, config, tag, mirror)?;
     let annotations: BTreeMap<&str, String> = BTreeMap::from([
         (annotations::SOURCE, facts.source_name()),
         (

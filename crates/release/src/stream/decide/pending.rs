@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 
 use super::{
     Actions, Draft, StreamChange,
+    actions::source_hash,
     jobs::{creation_job, stable_job},
     mirror::{MirrorProblem, mirror},
     payload::release_payload,
@@ -14,7 +15,10 @@ use crate::{
     api::{ReleasePayload, annotations},
     image_stream::api::NamedTagEventList,
     payload::Phase,
-    stream::facts::{Facts, Release, annotation},
+    stream::{
+        facts::{Facts, Release, annotation},
+        release_reader::READ_RETRY,
+    },
 };
 
 pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
@@ -127,16 +131,23 @@ fn integration(draft: &mut Draft<'_>, release: &Release<'_>) {
     }
 }
 
-/// The mirror of a release that was cut by another controller, or whose mirror was deleted.
+/// The mirror of a release that was cut by another controller, whose mirror was not written, or was deleted. It
+/// has the images of then: if the source has others now, it is not known which ones they were.
 fn remake_mirror(draft: &mut Draft<'_>, release: &Release<'_>) {
     let facts = draft.facts;
     let tag = release.name();
-    let due = Actions::calculate(facts, draft.config).due;
-    let hash = match (release.annotation(annotations::HASH), due) {
-        (Some(hash), _) => hash.to_owned(),
-        (None, Ok(hash)) => hash,
-        (None, Err(_)) => return,
+    let Some(hash) = source_hash(facts) else {
+        return draft.problems.push(format!(
+            "{tag} has no mirror, and the source has no images to make one of"
+        ));
     };
+    if let Some(cut_from) = release.annotation(annotations::HASH)
+        && cut_from != hash
+    {
+        let message =
+            format!("{tag} has no mirror, and the source has other images than those of then");
+        return fail(draft, release, "InputsChanged", &message);
+    }
     match mirror(facts, draft.config, tag, &hash) {
         Ok(mirror) => draft
             .changes
@@ -226,6 +237,17 @@ fn stable(draft: &mut Draft<'_>, release: &Release<'_>, imported: Option<&NamedT
     }
 }
 
+/// Why something that the image of a Stable release says is not known. It is read again later.
+pub(super) fn unread(draft: &mut Draft<'_>, tag: &str, what: &str) -> String {
+    let now = draft.facts.now;
+    let again = SignedDuration::try_from(READ_RETRY).unwrap_or(SignedDuration::ZERO);
+    draft.look_again_at(now.checked_add(again).unwrap_or(now));
+    match draft.facts.unread.get(tag) {
+        None => format!("{tag}: {what} have not been read yet"),
+        Some(why) => format!("{tag}: {what} cannot be read: {why}"),
+    }
+}
+
 /// Whether the image of a Stable release is assembled again under the name of its tag. Decided once: it is
 /// not if the image has that name. None while the name is not known.
 fn rewrites(draft: &mut Draft<'_>, release: &Release<'_>) -> Option<bool> {
@@ -234,9 +256,8 @@ fn rewrites(draft: &mut Draft<'_>, release: &Release<'_>) -> Option<bool> {
         return Some(decided == "true");
     }
     let Some(name) = draft.facts.release_names.get(tag) else {
-        draft.problems.push(format!(
-            "{tag}: the labels of its image have not been read yet"
-        ));
+        let problem = unread(draft, tag, "the labels of its image");
+        draft.problems.push(problem);
         return None;
     };
     let rewrite = name != tag;

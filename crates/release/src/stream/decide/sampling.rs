@@ -10,6 +10,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use super::{
     Draft,
     environment::Images,
+    pending::unread,
     run::{Request, RunKind, prow_job},
 };
 use crate::{
@@ -78,9 +79,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, release: &Release<'_>) {
     }
     let tag = release.name();
     let Some(previous) = facts.previous.get(tag) else {
-        return draft.problems.push(format!(
-            "{tag}: the releases before it have not been read yet"
-        ));
+        let problem = unread(draft, tag, "the releases before it");
+        return draft.problems.push(problem);
     };
     let launched = facts.runs.get(tag);
     for (at, version) in sample(previous).iter().enumerate() {

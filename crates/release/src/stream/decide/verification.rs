@@ -289,7 +289,8 @@ fn next(job: &JobStatus, extra_attempts: i32, now: Timestamp) -> Next {
     let ended = results
         .iter()
         .filter_map(|it| it.completion_time.as_ref().or(it.missing_since.as_ref()));
-    let last = ended.map(|time| time.0).max();
+    // An end in the future is that of another clock, and no reason to wait for it.
+    let last = ended.map(|time| time.0).max().filter(|last| *last <= now);
     let wait = SignedDuration::try_from(backoff(attempts - 1)).unwrap_or(SignedDuration::ZERO);
     let due = last
         .and_then(|last| last.checked_add(wait).ok())
@@ -347,6 +348,14 @@ mod tests {
                 "{retries} {extra} {results:?}"
             );
         }
+        let mut ahead = job_status(&[Failure, Failure]);
+        ahead.max_retries = 2;
+        ahead.results[1].completion_time = Some(Time(later(600)));
+        assert_eq!(
+            next(&ahead, 0, now()),
+            Next::Launch(2),
+            "Prow's clock is ahead"
+        );
         let mut vanished = job_status(&[Unknown]);
         vanished.max_retries = 1;
         vanished.results[0].missing_since = Some(Time(now()));

@@ -10,7 +10,7 @@ use neap_release::{
         credentials::Credentials,
     },
     payload::{
-        controller::{PayloadOptions, SharedQualifiers, component},
+        controller::{self as payloads, PayloadOptions, SharedQualifiers},
         facts::Timeouts,
         run_keys::{RunKeys, system_entropy},
     },
@@ -23,8 +23,8 @@ use neap_release::{
         release_reader::CachedReader,
     },
 };
-use parking_lot::RwLock;
 
+use super::original_flags::{self, ControllerFlags, PayloadFlags};
 use crate::{
     areas::role::{self, RoleArgs},
     cli::duration,
@@ -56,18 +56,23 @@ pub(super) struct ControllerOptions {
     prow_namespace: Option<String>,
 
     /// File or folder with the job configuration of Prow; may be repeated. It is read again when it changes
-    #[arg(long, visible_alias = "prow-config", value_name = "PATH")]
+    #[arg(
+        long,
+        visible_alias = "prow-config",
+        alias = "supplemental-prow-config-dir",
+        value_name = "PATH"
+    )]
     job_config: Vec<PathBuf>,
 
     /// Architecture of the releases: amd64, arm64, ppc64le, s390x or multi
     #[arg(long, value_name = "ARCH", default_value = "amd64")]
     release_architecture: Architecture,
 
-    /// Suffix of the ImageStreams whose jobs also inform about Stable releases
+    /// Also run, as informing jobs of Stable releases, the jobs of ImageStreams with this suffix
     #[arg(long, value_name = "SUFFIX", default_value = "")]
     art_suffix: String,
 
-    /// Build clusters that are as good as each other, separated by commas; may be repeated
+    /// Interchangeable build clusters, separated by commas; may be repeated
     #[arg(long, value_name = "NAMES")]
     cluster_group: Vec<String>,
 
@@ -83,7 +88,7 @@ pub(super) struct ControllerOptions {
     #[arg(long, value_name = "NAME")]
     only_source: Vec<String>,
 
-    /// Handle only streams that were handed over: the original owns all others
+    /// Handle only streams that were handed over: OpenShift's release-controller owns all others
     #[arg(long)]
     handed_over_only: bool,
 
@@ -106,6 +111,9 @@ pub(super) struct ControllerOptions {
     /// Also give releases their verdicts, in this process; `neap release payloads` must then not run
     #[arg(long)]
     with_payloads: bool,
+
+    #[command(flatten)]
+    original: ControllerFlags,
 }
 
 #[derive(Debug, Args)]
@@ -125,14 +133,17 @@ pub(super) struct PayloadsOptions {
     #[arg(long, conflicts_with_all = ["audit_file", "original_lock"])]
     shadow: bool,
 
-    /// With --shadow: report a verdict that has differed for this time, which the other controller may need
+    /// With --shadow: report a difference only after it has lasted this long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15m")]
     shadow_grace: Duration,
 
-    /// Elect a leader together with the original, so that one of both gives verdicts: use its Lease, in
-    /// the namespace of --namespace
+    /// Use the Lease of OpenShift's release-payload-controller, in the namespace of --namespace, so that only
+    /// one of the two gives verdicts
     #[arg(long)]
     original_lock: bool,
+
+    #[command(flatten)]
+    original: PayloadFlags,
 }
 
 /// The Lease of the original.
@@ -143,6 +154,7 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
     options.role.leader_elect &= !options.dry_run;
     let options = &options;
     role::run("neap-release-controller", &options.role, |assembly, _| {
+        original_flags::warn(&options.original.given());
         let context = context(assembly);
         let files = ConfigFiles {
             jobs: options.job_config.clone(),
@@ -158,7 +170,7 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
         if options.with_payloads {
             let namespace = options.release_namespace.first();
             let namespace = namespace.map_or("", String::as_str);
-            all.push(verdicts(&context, namespace, qualifiers.clone())?);
+            all.extend(verdicts(&context, namespace, qualifiers.clone())?);
         }
         all.push(config_files::component(
             context.clock,
@@ -212,6 +224,7 @@ pub(super) fn payloads(mut options: PayloadsOptions) -> Result<(), Failure> {
         "neap-release-payloads"
     };
     role::run(lease, &options.role, |assembly, _| {
+        original_flags::warn(&options.original.given());
         let context = context(assembly);
         let files = ConfigFiles {
             jobs: Vec::new(),
@@ -220,19 +233,19 @@ pub(super) fn payloads(mut options: PayloadsOptions) -> Result<(), Failure> {
         let qualifiers = files
             .qualifiers()
             .map_err(|error| not_set_up(&error.to_string()))?;
-        let qualifiers: SharedQualifiers = Arc::new(RwLock::new(Arc::new(qualifiers)));
-        let verdicts = if options.shadow {
+        let qualifiers = SharedQualifiers::new(qualifiers);
+        let mut all = if options.shadow {
             let payload_options = shadow_options(&context, options, qualifiers.clone());
-            neap_release::shadow::component(&context, payload_options, options.shadow_grace)
-                .map_err(|error| not_set_up(&error.to_string()))?
+            let shadow =
+                neap_release::shadow::component(&context, payload_options, options.shadow_grace);
+            vec![shadow.map_err(|error| not_set_up(&error.to_string()))?]
         } else {
             verdicts(&context, &options.release_namespace, qualifiers.clone())?
         };
         let prow = SharedProwConfig::default();
-        Ok(vec![
-            verdicts,
-            config_files::component(context.clock, files, prow, qualifiers),
-        ])
+        let files = config_files::component(context.clock, files, prow, qualifiers);
+        all.push(files);
+        Ok(all)
     })
 }
 
@@ -274,21 +287,22 @@ pub(in crate::areas::release) fn streams(
     } else {
         RunKeys::new(writer, &first, system_entropy)
     };
+    let reader = RegistryReader::new(client, context.client.clone(), context.clock);
     let services = Services {
         options: Arc::new(options),
         prow,
         run_keys,
-        reader: CachedReader::new(Arc::new(RegistryReader::new(client))),
+        reader: CachedReader::new(Arc::new(reader)),
     };
     components(context, services).map_err(|error| not_set_up(&error.to_string()))
 }
 
-/// The payload controller.
+/// The payload controller, and what wakes it.
 pub(in crate::areas::release) fn verdicts(
     context: &Context,
     release_namespace: &str,
     qualifiers: SharedQualifiers,
-) -> Result<Component, Failure> {
+) -> Result<Vec<Component>, Failure> {
     let options = PayloadOptions {
         timeouts: Timeouts::default(),
         run_keys: RunKeys::new(
@@ -298,7 +312,7 @@ pub(in crate::areas::release) fn verdicts(
         ),
         qualifiers,
     };
-    component(context, options).map_err(|error| not_set_up(&error.to_string()))
+    payloads::components(context, options).map_err(|error| not_set_up(&error.to_string()))
 }
 
 pub(in crate::areas::release) fn not_set_up(why: &str) -> Failure {

@@ -1,18 +1,20 @@
 //! `neap release shadow`, `hand-over` and `hand-back`: moving from the original, and back.
 
-use std::{io::Write, sync::Arc, time::Duration};
+use std::{io::Write, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use neap_kit::{apply::ResourceKind, key::Key, why::chain};
 use neap_release::{
-    config::ReleaseQualifiers,
     hand_over::{CONFIG_KEY, Owner, Refusal, Step, map_name, next},
     image_stream::api::ImageStream,
-    payload::{controller::PayloadOptions, facts::Timeouts, run_keys::RunKeys},
+    payload::{
+        controller::{PayloadOptions, SharedQualifiers},
+        facts::Timeouts,
+        run_keys::RunKeys,
+    },
     shadow::{Difference, survey},
 };
-use parking_lot::RwLock;
 use serde_json::json;
 
 use super::{
@@ -52,7 +54,7 @@ pub(super) async fn shadow(options: &ShadowOptions, out: &mut dyn Write) -> Resu
         let payload_options = |context: &neap_kit::context::Context| PayloadOptions {
             timeouts: Timeouts::default(),
             run_keys: RunKeys::stand_in(context.writer(NAME), &key_namespace),
-            qualifiers: Arc::new(RwLock::new(Arc::new(ReleaseQualifiers::default()))),
+            qualifiers: SharedQualifiers::default(),
         };
         let client = releases.cluster.client.clone();
         let comparing = Box::pin(survey(client, releases.clock, payload_options));
@@ -104,7 +106,7 @@ pub(super) async fn move_to(
     let stream = releases.stream(&options.stream).await?;
     let key = Key::of(&stream.source);
     let new_owner = match owner {
-        Owner::Original => "the original",
+        Owner::Original => "OpenShift's release-controller",
         Owner::Neaptide => "neap release controller",
     };
     let mut source = stream.source;

@@ -51,10 +51,12 @@ pub(super) async fn run(
     let http = neap_kit::client::Client::builder("release-images", releases.clock).build();
     let http = http.map_err(|error| not_set_up(&error.to_string()))?;
     let client = RegistryClient::new(http, Credentials::none(), RegistryOptions::default());
+    let api = releases.cluster.client.clone();
+    let reader = RegistryReader::new(client, api, releases.clock);
     let dry_run_options = DryRunOptions {
         options: settings.options(),
         prow,
-        reader: CachedReader::new(Arc::new(RegistryReader::new(client))),
+        reader: CachedReader::new(Arc::new(reader)),
     };
     let key = Key::of(&stream.source);
     let client = releases.cluster.client.clone();

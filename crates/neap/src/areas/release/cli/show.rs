@@ -48,6 +48,9 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
     );
     line("Phase", Phase::of_payload(&payload).as_str());
     line("Why", &why(&payload));
+    if let Some(blocks) = Phase::of_payload(&payload).blocks() {
+        line("Blocks", blocks);
+    }
     let decision = &payload.spec.payload_override;
     if !decision.decision.is_empty() {
         line(

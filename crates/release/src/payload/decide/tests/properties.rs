@@ -42,6 +42,10 @@ prop_compose! {
         has_mirror in any::<bool>(),
         blocking in 0_usize..4,
         informing in 0_usize..3,
+        upgrade in 0_usize..3,
+        analysed in 0_i32..3,
+        upgrades in prop::collection::btree_map((0_usize..3, 0_usize..3), states(), 0..4),
+        extra in 0_i32..2,
         retries in 0_i32..3,
         runs in prop::collection::btree_map((0_usize..7, 0_u32..4), states(), 0..10),
         decision in prop::sample::select(vec!["", "Accepted", "Rejected", "Other"]),
@@ -53,10 +57,20 @@ prop_compose! {
                 job
             }).collect()
         };
+        let mut informing = list(informing, "i");
+        if let Some(first) = informing.first_mut() {
+            first["analysisJobCount"] = json!(analysed);
+        }
         let verification = json!({
-            "blockingJobs": list(blocking, "b"), "informingJobs": list(informing, "i"),
+            "blockingJobs": list(blocking, "b"), "informingJobs": informing,
+            "upgradeJobs": list(upgrade, "u"),
         });
         let mut payload = payload(&verification);
+        if extra > 0 {
+            let attempts = json!({"ba": extra}).to_string();
+            let annotations = [("release.neaptide.dev/extra-attempts".to_owned(), attempts)];
+            payload.metadata.annotations = Some(annotations.into());
+        }
         if has_mirror {
             payload.spec.payload_creation_config.release_mirror_coordinates =
                 with_mirror().spec.payload_creation_config.release_mirror_coordinates;
@@ -73,6 +87,17 @@ prop_compose! {
                 ..run(&name, &format!("periodic-{key}"), state)
             }
         }).collect();
+        facts.runs.extend(upgrades.into_iter().map(|((at, from), state)| {
+            let platform = format!("u{}", char::from(b'a' + at as u8));
+            let from = format!("4.20.{from}");
+            let name = crate::names::upgrade_run(TAG, &from, &platform);
+            RunFacts {
+                key: Some(platform.clone()),
+                from_tag: Some(from),
+                completion_time: Some(Time(now())),
+                ..run(&name, &format!("periodic-{platform}"), state)
+            }
+        }));
         facts
     }
 }
@@ -134,7 +159,7 @@ proptest! {
     #[test]
     fn the_verdict_does_not_depend_on_the_order_in_which_facts_arrive(
         facts in any_facts(),
-        order in prop::collection::vec(any::<prop::sample::Index>(), 12),
+        order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 16),
     ) {
         let at_once = decide(&facts);
         let mut partial = facts.clone();
@@ -142,13 +167,30 @@ proptest! {
         let mut left = std::mem::take(&mut partial.runs);
         left.clone_from(&facts.runs);
         let mut decision = decide(&partial);
-        for choice in order {
+        for (choice, is_seen_twice) in order {
             match choice.index(left.len() + 2) {
                 0 => partial.creation_job.clone_from(&facts.creation_job),
                 1 => partial.mirror_job.clone_from(&facts.mirror_job),
-                run => partial.runs.push(left.remove(run - 2)),
+                run => {
+                    let run = left.remove(run - 2);
+                    // Some runs are seen while they still run.
+                    let running = RunFacts {
+                        state: ProwJobState::Pending,
+                        completion_time: None,
+                        ..run.clone()
+                    };
+                    if is_seen_twice && run.state != ProwJobState::Scheduling {
+                        partial.runs.push(running);
+                        decision = again(&partial, &decision);
+                        partial.runs.pop();
+                    }
+                    partial.runs.push(run);
+                }
             }
             decision = again(&partial, &decision);
+            prop_assert!(!(holds(&decision, "PayloadAccepted") && holds(&decision, "PayloadRejected")));
+            let created = decision.status.release_creation_job_result.status;
+            prop_assert!(!holds(&decision, "PayloadAccepted") || created == CreationJobStatus::Success);
         }
         partial = facts;
         let decision = again(&partial, &decision);

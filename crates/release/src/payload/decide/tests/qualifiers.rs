@@ -168,3 +168,59 @@ fn approvals_are_labels_of_the_payload() {
         json!({})
     );
 }
+
+#[test]
+fn a_badge_is_shown_as_configured_and_only_if_it_is_enabled() {
+    use ProwJobState::{Failure, Pending, Success};
+    for (badge, state, enabled, earned, shown) in [
+        ("Yes", Success, true, true, true),
+        ("Yes", Failure, true, false, true),
+        ("Yes", Pending, true, false, true),
+        ("No", Success, true, true, false),
+        ("OnSuccess", Success, true, true, true),
+        ("OnSuccess", Failure, true, false, false),
+        ("OnFailure", Failure, true, false, true),
+        ("OnFailure", Success, true, true, false),
+        ("Yes", Success, false, false, false),
+    ] {
+        let settings =
+            format!("{{enabled: {enabled}, badgeName: R, payloadBadgeStatus: \"{badge}\"}}");
+        let global = format!("qualifiers:\n  rosa: {settings}\n");
+        let found = qualified(&global, &[], &[("aws", json!({"rosa": {}}), state)]);
+        let rosa = &found["qualifiers"]["rosa"];
+        let is = |field: &str| rosa[field] == true;
+        let found = (is("badgeEarned"), is("badgePropagated"));
+        assert_eq!(found, (earned, shown), "{settings} {state:?}");
+    }
+}
+
+#[test]
+fn upgrade_jobs_qualify_nothing_informing_ones_do_and_known_issues_stay() {
+    let with = |mut job: Value| {
+        job["qualifiers"] = json!({"rosa": {}});
+        job
+    };
+    let verification = json!({
+        "informingJobs": [with(job("aws"))], "upgradeJobs": [with(job("gcp"))],
+    });
+    let mut payload = payload(&verification);
+    let issue = json!({"thread": {"issueKey": "ART-1", "activePriority": "Normal"}});
+    let summary = json!({"qualifiers": {
+        "rosa": {"jobs": [], "aggregateState": "Failure", "jiraNotifications": issue},
+        "gone": {"jobs": [], "aggregateState": "Failure", "jiraNotifications": issue},
+    }});
+    with_status(&mut payload, &json!({"qualifiersSummary": summary}));
+    let mut facts = facts(payload);
+    let global = "qualifiers:\n  rosa: {enabled: true, badgeName: R}\n";
+    facts.qualifiers = Arc::new(ReleaseQualifiers::parse(global).unwrap());
+    let passed = ProwJobState::Success;
+    facts.runs = vec![run(&format!("{TAG}-aws"), "periodic-aws", passed)];
+    let status = decide(&facts).status;
+    let summary = serde_json::to_value(status.qualifiers_summary).unwrap();
+    let all = summary["qualifiers"].as_object().unwrap();
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["rosa"]);
+    let rosa = &all["rosa"];
+    assert_eq!(rosa["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(rosa["aggregateState"], "Success");
+    assert_eq!(rosa["jiraNotifications"]["thread"]["issueKey"], "ART-1");
+}

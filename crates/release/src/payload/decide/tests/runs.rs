@@ -225,6 +225,21 @@ fn a_run_that_vanished_is_unknown_after_a_grace_period() {
         (JobRunState::Success, Phase::Accepted)
     );
 
+    // The clock jumps back a day: the grace begins anew.
+    facts.runs.clear();
+    facts.now = now().checked_sub(jiff::Span::new().hours(24)).unwrap();
+    let jumped = again(&facts, &missing);
+    assert_eq!(state_of(&jumped), JobRunState::Pending);
+    assert_eq!(
+        jumped.requeue_after,
+        Some(facts.timeouts.vanished_run_grace)
+    );
+    // It jumps forward a day: a run that is there stays what it is, and one that is gone is given up.
+    facts.now = now().checked_add(jiff::Span::new().hours(24)).unwrap();
+    assert_eq!(state_of(&again(&facts, &missing)), JobRunState::Unknown);
+    facts.runs = vec![run(&name, "periodic-aws", ProwJobState::Pending)];
+    assert_eq!(state_of(&again(&facts, &running)), JobRunState::Pending);
+
     // Another ProwJob has the name.
     facts.runs[0].uid = "another".to_owned();
     let replaced = again(&facts, &running);

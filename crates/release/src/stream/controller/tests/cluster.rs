@@ -30,7 +30,7 @@ use crate::{
     image_stream::api::ImageStream,
     payload::{
         Phase,
-        controller::{PayloadOptions, component},
+        controller::{PayloadOptions, SharedQualifiers, components as payload_components},
         facts::Timeouts,
         run_keys::RunKeys,
     },
@@ -49,6 +49,7 @@ pub(super) struct TestCluster {
     clock: Clock,
     watches: Watches,
     prow: SharedProwConfig,
+    qualifiers: SharedQualifiers,
     _tasks: Mutex<JoinSet<()>>,
     _pocket: Pocket,
 }
@@ -90,10 +91,20 @@ pub(super) fn condition(payload: &ReleasePayload, type_: &str) -> Condition {
 struct Images;
 
 impl ReleaseReader for Images {
-    fn read<'a>(&'a self, pull_spec: &'a str) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
+    fn read<'a>(
+        &'a self,
+        _: &'a str,
+        pull_spec: &'a str,
+    ) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
         let name = pull_spec.rsplit(':').next().unwrap_or_default().to_owned();
         let previous = vec!["4.10.18".to_owned(), "4.11.10".to_owned()];
-        async move { Ok(ReleaseInfo { name, previous }) }.boxed()
+        let cli = Some("reg.example/ocp/cli@sha256:ccc".to_owned());
+        let info = ReleaseInfo {
+            name,
+            previous,
+            cli,
+        };
+        async move { Ok(info) }.boxed()
     }
 }
 
@@ -108,12 +119,12 @@ impl TestCluster {
 
     #[expect(clippy::too_many_lines, reason = "all that a cluster has")]
     pub(super) async fn with_options(prow: &str, change: impl FnOnce(&mut StreamOptions)) -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "ocp");
         let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
-        for namespace in ["ocp", "ci", "ci-release"] {
+        for namespace in ["ocp", "origin", "ci", "ci-release"] {
             let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
             let namespaces: Api<Namespace> = Api::all(client.clone());
             namespaces
@@ -140,7 +151,12 @@ impl TestCluster {
         let mut options = StreamOptions::new("ocp", "ci-release", "ci");
         options.registry = Some("reg.example".to_owned());
         change(&mut options);
-        let run_keys = RunKeys::new(context.writer("release-keys"), "ocp", || Some([7; 32]));
+        let writer = context.writer("release-keys");
+        let run_keys = if options.dry_run {
+            RunKeys::stand_in(writer, "ocp")
+        } else {
+            RunKeys::new(writer, "ocp", || Some([7; 32]))
+        };
         let prow = SharedProwConfig::new(ProwConfig::parse([("jobs.yaml", prow)]).unwrap());
         let services = Services {
             options: Arc::new(options),
@@ -148,15 +164,14 @@ impl TestCluster {
             run_keys: run_keys.clone(),
             reader: CachedReader::new(Arc::new(Images)),
         };
+        let qualifiers = SharedQualifiers::default();
         let payload_options = PayloadOptions {
             timeouts: Timeouts::default(),
             run_keys,
-            qualifiers: Arc::new(parking_lot::RwLock::new(Arc::new(
-                ReleaseQualifiers::default(),
-            ))),
+            qualifiers: qualifiers.clone(),
         };
         let mut all = components(&context, services).unwrap();
-        all.push(component(&context, payload_options).unwrap());
+        all.extend(payload_components(&context, payload_options).unwrap());
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         tasks.spawn(watching.run(stop.clone()));
@@ -168,6 +183,7 @@ impl TestCluster {
             clock,
             watches,
             prow,
+            qualifiers,
             _tasks: Mutex::new(tasks),
             _pocket: pocket,
         }
@@ -177,6 +193,14 @@ impl TestCluster {
     pub(super) fn configure_prow(&self, text: &str) {
         let config = ProwConfig::parse([("jobs.yaml", text)]).unwrap();
         assert!(self.prow.replace(config));
+    }
+
+    /// The global qualifiers change.
+    pub(super) fn configure_qualifiers(&self, text: &str) {
+        assert!(
+            self.qualifiers
+                .replace(ReleaseQualifiers::parse(text).unwrap())
+        );
     }
 
     pub(super) async fn pass(&self, time: Duration) {
@@ -252,8 +276,12 @@ impl TestCluster {
 
     /// Creates an ImageStream, with its status.
     pub(super) async fn declare_object(&self, stream: &Value) {
+        self.declare_object_in("ocp", stream).await;
+    }
+
+    async fn declare_object_in(&self, namespace: &str, stream: &Value) {
         let mut object: ImageStream = serde_json::from_value(with_kind(stream)).unwrap();
-        let api: Api<ImageStream> = self.api("ocp");
+        let api: Api<ImageStream> = self.api(namespace);
         let status = object.status.take();
         let created = api.create(&PostParams::default(), &object).await.unwrap();
         if let Some(status) = status {
@@ -267,19 +295,24 @@ impl TestCluster {
 
     /// Creates the target and the source of a stream, with two images.
     pub(super) async fn declare(&self, config: &Value) {
-        self.declare_object(&json!({"metadata": {"name": "release"}, "spec": {}}))
-            .await;
+        self.declare_in("ocp", config).await;
+    }
+
+    /// The same in another namespace.
+    pub(super) async fn declare_in(&self, namespace: &str, config: &Value) {
+        let target = json!({"metadata": {"name": "release"}, "spec": {}});
+        self.declare_object_in(namespace, &target).await;
         let tag = |name: &str| {
             let from =
                 json!({"kind": "DockerImage", "name": format!("reg.example/ocp/{name}:latest")});
             json!({"name": name, "from": from})
         };
-        self.declare_object(&json!({
+        let source = json!({
             "metadata": {"name": "4.21-art-latest", "annotations": {annotations::CONFIG: config.to_string()}},
             "spec": {"tags": [tag("cli"), tag("etcd")]},
             "status": {"tags": [imported("cli", "sha256:aaa"), imported("etcd", "sha256:bbb")]},
-        }))
-        .await;
+        });
+        self.declare_object_in(namespace, &source).await;
     }
 
     /// A new image of etcd is imported.
@@ -294,8 +327,12 @@ impl TestCluster {
     }
 
     pub(super) async fn annotate(&self, stream: &str, name: &str, value: &str) {
+        self.annotate_all(stream, json!({name: value})).await;
+    }
+
+    pub(super) async fn annotate_all(&self, stream: &str, annotations: Value) {
         let api: Api<ImageStream> = self.api("ocp");
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {name: value}}}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
         api.patch(stream, &PatchParams::default(), &patch)
             .await
             .unwrap();
@@ -330,10 +367,15 @@ impl TestCluster {
             .unwrap();
     }
 
-    /// Adds a tag to the target.
+    /// Gives the target one tag.
     pub(super) async fn tag_release(&self, tag: Value) {
+        self.set_releases(json!([tag])).await;
+    }
+
+    /// Gives the target these tags.
+    pub(super) async fn set_releases(&self, tags: Value) {
         let api: Api<ImageStream> = self.api("ocp");
-        let patch = Patch::Merge(json!({"spec": {"tags": [tag]}}));
+        let patch = Patch::Merge(json!({"spec": {"tags": tags}}));
         api.patch("release", &PatchParams::default(), &patch)
             .await
             .unwrap();
@@ -381,13 +423,18 @@ impl TestCluster {
 
     /// Prow ends a run.
     pub(super) async fn end_run(&self, name: &str, state: &str) {
-        let api: Api<ProwJob> = self.api("ci");
         let now = self.clock.now();
         let now = jiff::Timestamp::from_second(now.as_second())
             .unwrap()
             .to_string();
         let url = format!("https://prow.example.com/{name}");
         let status = json!({"state": state, "startTime": now, "completionTime": now, "url": url});
+        self.report_run(name, status).await;
+    }
+
+    /// Prow says something about a run.
+    pub(super) async fn report_run(&self, name: &str, status: Value) {
+        let api: Api<ProwJob> = self.api("ci");
         let patch = Patch::Merge(json!({"status": status}));
         api.patch(name, &PatchParams::default(), &patch)
             .await

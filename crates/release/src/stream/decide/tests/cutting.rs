@@ -209,8 +209,15 @@ fn a_clock_that_jumped_back_delays_the_next_release_until_it_has_caught_up() {
     let ahead = release(-90, "Accepted");
     let facts = facts(&json!({}), &[ahead]);
     let decision = decide(&facts);
-    assert_eq!(decision.state.reason, "WaitingForInterval");
-    assert!(decision.state.message.ends_with("2026-01-02T05:30:00Z"));
+    assert_eq!(decision.state.reason, "ClockBehind");
+    assert!(
+        decision
+            .state
+            .message
+            .ends_with("may be cut at 2026-01-02T05:30:00Z, or once the tag is deleted"),
+        "{}",
+        decision.state.message
+    );
     assert_eq!(
         decision.requeue_after,
         Some(facts.options.look_again),

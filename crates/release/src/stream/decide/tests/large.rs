@@ -69,3 +69,49 @@ fn thousands_of_tags_of_a_stable_stream_become_releases_in_steps() {
         "the others follow"
     );
 }
+
+#[test]
+fn no_more_runs_are_launched_in_one_look_than_the_limit_allows() {
+    const JOBS: usize = 60;
+    let job = |at: usize| format!("e2e-{at:02}");
+    let verify: serde_json::Map<String, Value> = (0..JOBS)
+        .map(|at| (format!("v{at:02}"), json!({"prowJob": {"name": job(at)}})))
+        .collect();
+    let ready = release(1, "Ready");
+    let name = ready["name"].as_str().unwrap().to_owned();
+    let mut facts = facts(&json!({"verify": verify}), &[ready]);
+    let results: Vec<_> = (0..JOBS)
+        .map(|at| json!({"ciConfigurationName": format!("v{at:02}"), "ciConfigurationJobName": job(at)}))
+        .collect();
+    let created = json!({
+        "type": "PayloadCreated", "status": "True", "reason": "ReleasePayloadCreated", "message": "",
+        "lastTransitionTime": NOW,
+    });
+    let status = json!({"conditions": [created], "blockingJobResults": results});
+    let mut payload = crate::payload::samples::payload(&json!({}));
+    payload.metadata.name = Some(name.clone());
+    payload.status = serde_json::from_value(status).unwrap();
+    facts.payloads.insert(name.clone(), Arc::new(payload));
+    let periodics = (0..JOBS).map(|at| crate::stream::prow_config::Periodic {
+        name: job(at),
+        cluster: "build01".to_owned(),
+        ..Default::default()
+    });
+    facts.prow = Arc::new(crate::stream::prow_config::ProwConfig {
+        periodics: periodics.map(|one| (one.name.clone(), one)).collect(),
+        scheduler_enabled: false,
+    });
+    let launched = |facts: &Facts| -> BTreeSet<String> {
+        let decision = decide(facts);
+        let runs = decision
+            .changes
+            .iter()
+            .filter(|change| change.kind() == "ProwJob");
+        runs.map(|change| change.key().name().to_owned()).collect()
+    };
+    let first = launched(&facts);
+    assert_eq!(first.len(), facts.options.max_launches);
+    assert_eq!(decide(&facts).requeue_after, Some(Duration::from_secs(1)));
+    facts.runs.insert(name.clone(), first);
+    assert_eq!(launched(&facts).len(), JOBS - facts.options.max_launches);
+}

@@ -117,9 +117,32 @@ fn a_job_that_was_deleted_by_hand_is_created_again_while_the_image_does_not_exis
 
 #[test]
 fn of_several_releases_that_are_created_the_newest_goes_on() {
-    let facts = facts(&json!({}), &[release(5, "Pending"), release(1, "Pending")]);
+    let newest = with_annotation(release(1, "Pending"), annotations::HASH, &hash());
+    let facts = facts(&json!({}), &[release(5, "Pending"), newest]);
     let tags = tags_after(&facts, &decide(&facts));
     assert_eq!(tags[0].annotations[annotations::PHASE], "Failed");
     assert_eq!(tags[0].annotations[annotations::REASON], "Aborted");
     assert_eq!(tags[1].annotations[annotations::PHASE], "Pending");
+}
+
+#[test]
+fn a_release_that_lost_its_mirror_gets_the_same_images_or_fails() {
+    let mirrors = |facts: &Facts| -> Vec<String> {
+        let changes = decide(facts).changes;
+        let mirrors = changes
+            .iter()
+            .filter(|change| matches!(change, StreamChange::CreateMirror(_)));
+        mirrors
+            .map(|change| change.key().name().to_owned())
+            .collect()
+    };
+    let same = with_annotation(release(1, "Pending"), annotations::HASH, &hash());
+    let made = mirrors(&facts(&json!({}), &[same]));
+    assert_eq!(made, ["4.21-latest-2026-01-02-035900"]);
+    // The images of then are not known any more.
+    let facts = facts(&json!({}), &[release(1, "Pending")]);
+    assert_eq!(mirrors(&facts), [""; 0]);
+    let tags = tags_after(&facts, &decide(&facts));
+    assert_eq!(tags[0].annotations[annotations::PHASE], "Failed");
+    assert_eq!(tags[0].annotations[annotations::REASON], "InputsChanged");
 }
