@@ -2,7 +2,7 @@
 //!
 //! The listener is there from the start, since its address is printed. The registry behind it is opened with
 //! the first request or the first object of the area; then the samples are pushed, and after them the imports
-//! of ImageStreams begin.
+//! of ImageStreams begin. Requests wait until the samples are there.
 
 use std::{
     net::SocketAddr,
@@ -36,6 +36,7 @@ use neap_release::{
     payload_image::sample,
 };
 use tokio::{net::TcpListener, sync::OnceCell};
+use tokio_util::sync::CancellationToken;
 
 use super::cli::controllers::not_set_up;
 use crate::{
@@ -48,19 +49,50 @@ const PORT: u16 = 5000;
 /// The delay before the samples are pushed again, after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
+/// Bounds the time that a request waits for the samples.
+const SAMPLES_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// The registry, before it was used.
 pub(super) struct UpRegistry {
-    emulator: Emulator<LazyRegistry>,
+    registry: Arc<LazyRegistry>,
     address: SocketAddr,
-    first_use: Arc<OnceLock<FirstUse>>,
+    samples: Arc<Samples>,
 }
 
 /// A registry that is opened with the first request.
-pub(super) struct LazyRegistry {
+struct LazyRegistry {
     opened: OnceCell<Arc<Registry>>,
     folder: PathBuf,
     clock: Clock,
-    first_use: Arc<OnceLock<FirstUse>>,
+}
+
+/// Whether the registry was used, and whether it has its samples.
+#[derive(Default)]
+struct Samples {
+    first_use: OnceLock<FirstUse>,
+    pushed: CancellationToken,
+}
+
+/// The registry as its users see it: the first request makes it be filled, and waits until it is.
+struct SampledRegistry {
+    registry: Arc<LazyRegistry>,
+    samples: Arc<Samples>,
+}
+
+impl System for SampledRegistry {
+    fn respond(self: Arc<Self>, request: Request<Body>) -> BoxFuture<'static, Response<Body>> {
+        Box::pin(async move {
+            if let Some(first_use) = self.samples.first_use.get() {
+                first_use.mark();
+            }
+            tokio::select! {
+                () = self.samples.pushed.cancelled() => {}
+                // Without its samples, it is a registry all the same; the log says why they are missing.
+                () = self.registry.clock.sleep(SAMPLES_TIMEOUT) => {}
+            }
+            self.registry.clone().respond(request).await
+        })
+    }
 }
 
 impl LazyRegistry {
@@ -76,9 +108,6 @@ impl LazyRegistry {
 impl System for LazyRegistry {
     fn respond(self: Arc<Self>, request: Request<Body>) -> BoxFuture<'static, Response<Body>> {
         Box::pin(async move {
-            if let Some(first_use) = self.first_use.get() {
-                first_use.mark();
-            }
             match self.open().await {
                 Ok(registry) => registry.clone().respond(request).await,
                 Err(error) => {
@@ -95,25 +124,28 @@ impl System for LazyRegistry {
 pub(super) fn add(host: &mut Host<'_>) -> Result<UpRegistry, Failure> {
     let address = SocketAddr::new(host.address()?, PORT);
     let clock = host.context().clock;
-    let first_use = Arc::<OnceLock<FirstUse>>::default();
-    let registry = LazyRegistry {
+    let registry = Arc::new(LazyRegistry {
         opened: OnceCell::new(),
         folder: host.folder()?.join("registry"),
         clock,
-        first_use: first_use.clone(),
+    });
+    let samples = Arc::<Samples>::default();
+    let sampled = SampledRegistry {
+        registry: registry.clone(),
+        samples: samples.clone(),
     };
-    let emulator = Emulator::new(registry, clock);
+    let emulator = Emulator::new(sampled, clock);
     let socket = bind(address).map_err(|error| {
         let what = format!("cannot listen on {address} for the image registry");
         Failure::new("NT-RELEASE-0110", Exit::Failed, &what, &error.to_string())
             .remedy("stop the program that uses the address")
     })?;
-    host.add([listen("release-registry", socket, clock, emulator.clone())]);
+    host.add([listen("release-registry", socket, clock, emulator)]);
     host.announce("registry", format!("http://{address}"));
     Ok(UpRegistry {
-        emulator,
+        registry,
         address,
-        first_use,
+        samples,
     })
 }
 
@@ -124,9 +156,12 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 impl UpRegistry {
-    /// What marks the first use: a request to the registry does, too.
-    pub(super) fn first_use(&self) -> Arc<OnceLock<FirstUse>> {
-        self.first_use.clone()
+    /// What a request to the registry marks: it is a use, too.
+    pub(super) fn starts_with(&self) -> impl FnOnce(FirstUse) + use<> {
+        let samples = self.samples.clone();
+        move |first_use| {
+            let _ = samples.first_use.set(first_use);
+        }
     }
 
     /// The host that image references name.
@@ -141,12 +176,14 @@ impl UpRegistry {
         let client = RegistryClient::new(http, Credentials::none(), Options::default());
         let imports = controller::component(context, client, facts::Settings::default());
         let imports = imports.map_err(|error| not_set_up(&error.to_string()))?;
+        // What fills the registry does not wait until it is filled.
+        let transport = Emulator::sharing(self.registry.clone(), context.clock).transport();
         let local = Client::builder("release-samples", context.clock);
-        let local = local.transport(self.emulator.transport()).build();
+        let local = local.transport(transport).build();
         let local = local.map_err(|error| not_set_up(&error.to_string()))?;
         let local = RegistryClient::new(local, Credentials::none(), Options::default());
-        let (clock, address, registry) =
-            (context.clock, self.address, self.emulator.system().clone());
+        let (clock, address) = (context.clock, self.address);
+        let (registry, samples) = (self.registry, self.samples);
         Ok(Component::new(
             "release-registry-contents",
             move |stop| async move {
@@ -154,6 +191,7 @@ impl UpRegistry {
                     () = stop.cancelled() => return,
                     () = push_samples(&local, address, clock) => {}
                 }
+                samples.pushed.cancel();
                 let collect = async {
                     if let Ok(registry) = registry.open().await {
                         registry.collector().run(stop.clone()).await;

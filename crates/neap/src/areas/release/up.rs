@@ -69,13 +69,13 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
     let context = host.context().clone();
     let log_server = (!options.without_prow).then(|| host.api_url().to_owned());
     let registry = super::registry::add(host)?;
-    let used = registry.first_use();
+    let starts_with = registry.starts_with();
     let first_use = host.when_used(move || {
         let mut stream_options = StreamOptions::new(NAMESPACE, NAMESPACE, NAMESPACE);
         stream_options.garbage.grace = Duration::from_mins(1);
         stream_options.registry = Some(registry.host());
         let mut all = streams(&context, stream_options, prow.clone())?;
-        all.push(verdicts(&context, NAMESPACE, SharedQualifiers::default())?);
+        all.extend(verdicts(&context, NAMESPACE, SharedQualifiers::default())?);
         all.push(registry.component(&context)?);
         if let Some(log_server) = log_server {
             all.extend(small_prow(&context, log_server)?);
@@ -85,8 +85,7 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
         }
         Ok(all)
     });
-    // A request to the registry is a use, too.
-    let _ = used.set(first_use);
+    starts_with(first_use);
     Ok(())
 }
 
