@@ -14,7 +14,7 @@ use neap_pocket::store::{Change, Event};
 use neap_release::{
     api::annotations,
     image_stream::{api::IMPORT_REQUESTED, controller::component, facts::Settings},
-    reimport::{Options, Reimporter},
+    reimport::{ReimportOptions, Reimporter},
 };
 use neap_trial::{UserRequest, Workload, external::ExternalClient};
 use serde_json::{Value, json};
@@ -53,8 +53,10 @@ const TOLERATED: u32 = 30;
 
 /// Imports, and requests for imports.
 pub fn workload() -> Workload {
+    const WHY: &str = "how often an import was tried differs from run to run";
     let workload = Workload::new("release-imports")
-        .without_poison("how often an import was tried differs from run to run")
+        .without_poison(WHY)
+        .judged_alone(WHY)
         .service(HOST, |clock| {
             registry::open(clock, HOST, &IMAGES, &[], |history, registry| {
                 let mut problems = streams(history);
@@ -153,9 +155,9 @@ fn importer(
 
 /// Asks again for failed imports every ten minutes.
 fn reimporter(context: &Context) -> Component {
-    let options = Options {
+    let options = ReimportOptions {
         namespaces: vec![NAMESPACE.to_owned()],
-        ..Options::default()
+        ..ReimportOptions::default()
     };
     let interval = options.interval;
     let (client, clock) = (context.client.clone(), context.clock);
@@ -291,10 +293,10 @@ fn unfinished(history: &[Arc<Event>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use neap_trial::{ClusterTemplate, EntryKind, plan::Plan, run::run};
+    use neap_trial::{ClusterTemplate, EntryKind, plan::Plan, proof, run::run};
 
     use super::*;
-    use crate::{play::every_nth_fault, stable::tests::every};
+    use crate::stable::tests::every;
 
     #[test]
     fn without_faults_of_a_plan_each_bad_image_is_reported_and_never_recorded() {
@@ -340,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn imports_stand_a_sample_of_faults() -> Result<(), String> {
+    fn imports_survive_a_sample_of_faults() -> Result<(), proof::Failure> {
         let every = every(211);
-        let faults = every_nth_fault(&workload(), every)?;
+        let faults = proof::every_nth_fault(&workload(), every)?;
         assert!(faults > 500 / every, "{faults} faults");
         Ok(())
     }

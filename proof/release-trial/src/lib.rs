@@ -11,14 +11,25 @@ mod jobs;
 pub mod mirrors;
 pub mod nightly;
 pub mod oracles;
-pub mod play;
 mod processes;
 mod registry;
 pub mod stable;
 
 use neap_trial::Workload;
 
-/// The workloads that join the campaign.
+/// The workloads that join every campaign.
 pub fn workloads() -> Vec<Workload> {
     vec![stable::workload()]
+}
+
+/// Workloads whose runs last hours or days, or have many processes: each of their plans takes as long as dozens of
+/// others.
+pub fn long_workloads() -> Vec<Workload> {
+    vec![
+        stable::elected(),
+        nightly::workload(),
+        nightly::elected(),
+        imports::workload(),
+        mirrors::workload(),
+    ]
 }

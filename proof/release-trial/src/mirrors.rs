@@ -18,7 +18,7 @@ use neap_pocket::store::Event;
 use neap_release::{
     api::annotations,
     image_stream::api::ImageStream,
-    mirror_cleanup::{Options, pass, scope},
+    mirror_cleanup::{CleanupOptions, pass, scope},
 };
 use neap_trial::{UserRequest, Workload, external::ExternalClient};
 use serde_json::{Value, json};
@@ -70,14 +70,16 @@ pub fn workload() -> Workload {
             )],
         )
         .until(DAY * 4)
+        .step("the stream is deleted", [UserRequest::Delete(STREAM)])
+        .until(DAY * 5)
 }
 
 fn cleanup(context: &Context, external: &ExternalClient) -> Option<Component> {
     let registry = registry::client(external, context.clock)?;
     let (client, clock) = (context.client.clone(), context.clock);
-    let options = Options {
+    let options = CleanupOptions {
         minimum_age: MINIMUM_AGE,
-        ..Options::default()
+        ..CleanupOptions::default()
     };
     Some(Component::new("cleanup", move |stop| async move {
         loop {
@@ -174,13 +176,15 @@ fn deletions(history: &[Arc<Event>], registry: &Emulator<Registry>) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
+    use neap_trial::proof;
+
     use super::*;
-    use crate::{play::every_nth_fault, stable::tests::every};
+    use crate::stable::tests::every;
 
     #[test]
-    fn the_clean_up_of_mirrors_stands_a_sample_of_faults() -> Result<(), String> {
+    fn the_clean_up_of_mirrors_survives_a_sample_of_faults() -> Result<(), proof::Failure> {
         let every = every(19);
-        let faults = every_nth_fault(&workload(), every)?;
+        let faults = proof::every_nth_fault(&workload(), every)?;
         assert!(faults > 100 / every, "{faults} faults");
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::{
     registry::{HOST, registry},
 };
 
+const SOURCE: &str = "/apis/image.openshift.io/v1/namespaces/default/imagestreams/4.21-art";
 const SOURCE_STATUS: &str =
     "/apis/image.openshift.io/v1/namespaces/default/imagestreams/4.21-art/status";
 const PROW_JOBS: &[&str] = &["e2e-aws", "e2e-flaky", "e2e-broken"];
@@ -28,10 +29,21 @@ const APART: Duration = Duration::from_mins(20);
 /// Releases that have expired are collected by then.
 const END: Duration = Duration::from_hours(4);
 
-/// The stream and its controllers.
+/// The stream and its controllers, one process for each.
 pub fn workload() -> Workload {
-    let workload = Workload::new("release-nightly")
-        .without_poison("the names of releases are times, which a delay changes")
+    steps(Workload::new("release-nightly"), Replicas::One)
+}
+
+/// With two processes for each, which elect leaders.
+pub fn elected() -> Workload {
+    steps(Workload::new("release-nightly-leaders"), Replicas::Two)
+}
+
+fn steps(workload: Workload, replicas: Replicas) -> Workload {
+    const WHY: &str = "the names of releases are times, which a delay changes";
+    let workload = workload
+        .without_poison(WHY)
+        .judged_alone(WHY)
         .service(HOST, |clock| {
             let releases = Releases::new(NAMESPACE)
                 .published("default/release", "latest")
@@ -41,21 +53,23 @@ pub fn workload() -> Workload {
             })
         });
     let workload = with_definitions(workload);
-    let mut workload = with_processes(workload, &options(), Replicas::One, PROW_JOBS, FAILURES)
-        .step(
-            "the first images",
-            [
-                UserRequest::Create(stream("release", None)),
-                UserRequest::Create(stream("4.21-art", Some(&config()))),
-                UserRequest::Patch(SOURCE_STATUS, imported(0)),
-            ],
-        );
+    let mut workload = with_processes(workload, &options(), replicas, PROW_JOBS, FAILURES).step(
+        "the first images",
+        [
+            UserRequest::Create(stream("release", None)),
+            UserRequest::Create(stream("4.21-art", Some(&config()))),
+            UserRequest::Patch(SOURCE_STATUS, imported(0)),
+        ],
+    );
     for (at, name) in (1_u32..).zip(IMAGES) {
         workload = workload
             .step(name, [UserRequest::Patch(SOURCE_STATUS, imported(at))])
             .until(APART * at);
     }
-    workload.step("releases expire", []).until(END)
+    workload
+        .step("releases expire", [])
+        .until(END)
+        .step("the stream is deleted", [UserRequest::Delete(SOURCE)])
 }
 
 fn config() -> Value {
@@ -101,10 +115,10 @@ fn imported(number: u32) -> Value {
 #[cfg(test)]
 mod tests {
     use neap_pocket::store::Change;
-    use neap_trial::{ClusterTemplate, plan::Plan, run::run};
+    use neap_trial::{ClusterTemplate, plan::Plan, proof, run::run};
 
     use super::*;
-    use crate::{play::every_nth_fault, stable::tests::every};
+    use crate::stable::tests::every;
 
     #[test]
     fn without_faults_each_image_becomes_a_release_and_two_are_collected() {
@@ -124,9 +138,17 @@ mod tests {
     }
 
     #[test]
-    fn integration_streams_stand_a_sample_of_faults() -> Result<(), String> {
+    fn integration_streams_survive_a_sample_of_faults() -> Result<(), proof::Failure> {
         let every = every(1499);
-        let faults = every_nth_fault(&workload(), every)?;
+        let faults = proof::every_nth_fault(&workload(), every)?;
+        assert!(faults > 4000 / every, "{faults} faults");
+        Ok(())
+    }
+
+    #[test]
+    fn integration_streams_survive_changes_of_leaders() -> Result<(), proof::Failure> {
+        let every = every(2999);
+        let faults = proof::every_nth_fault(&elected(), every)?;
         assert!(faults > 4000 / every, "{faults} faults");
         Ok(())
     }

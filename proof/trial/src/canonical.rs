@@ -206,11 +206,33 @@ fn forget_differences(value: &mut Value, differences: &[PermittedDifference]) ->
     let mut forgotten = 0;
     for one in of_kind {
         let field = value.pointer_mut(one.pointer);
-        if let Some(field) = field.filter(|field| **field != 0 && **field != "") {
-            *field = "that of its run".into();
-            forgotten += 1;
-        }
+        let Some(field) = field else { continue };
+        forgotten += match one.inside {
+            None => forget_value(field),
+            Some(inside) => forget_inside(field, inside),
+        };
     }
+    forgotten
+}
+
+fn forget_value(field: &mut Value) -> usize {
+    if *field == 0 || *field == "" {
+        return 0;
+    }
+    *field = "that of its run".into();
+    1
+}
+
+/// A field inside a JSON document whose text is the value. A text that is none is compared as it is.
+fn forget_inside(text: &mut Value, inside: &str) -> usize {
+    let document = text
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let Some(mut document): Option<Value> = document else {
+        return 0;
+    };
+    let forgotten = document.pointer_mut(inside).map_or(0, forget_value);
+    *text = document.to_string().into();
     forgotten
 }
 
@@ -407,6 +429,25 @@ mod tests {
         put_in_order(&mut value);
         forget_trigger(&mut value["metadata"]);
         value
+    }
+
+    #[test]
+    fn of_a_document_inside_a_value_only_the_named_field_may_differ() {
+        let difference = [PermittedDifference::inside("A", "/data/state", "/at")];
+        let seen = |state: &str| {
+            let mut value = json!({"kind": "A", "data": {"state": state}});
+            forget_differences(&mut value, &difference);
+            value
+        };
+        let one = seen(r#"{"at": 1, "reason": "Done"}"#);
+        assert_eq!(one, seen(r#"{"at": 2, "reason": "Done"}"#));
+        assert_ne!(one, seen(r#"{"at": 2, "reason": "Failed"}"#));
+        assert_ne!(
+            one,
+            seen(r#"{"reason": "Done"}"#),
+            "that it is there is compared"
+        );
+        assert_ne!(one, seen("at 1"));
     }
 
     #[test]

@@ -146,6 +146,9 @@ impl Reference {
         let mut share = FieldCoverage::default();
         let forms = CanonicalForms::of(record);
         let states = forms.states(record, &mut share).into_iter();
+        if record.incomparable {
+            share = FieldCoverage::default();
+        }
         let reference = Self {
             states: states.map(owned).collect(),
             counts: history::counts(&record.history),
@@ -174,11 +177,13 @@ impl Reference {
     /// The violations in `record`.
     pub fn judge(&self, record: &RunRecord) -> Vec<Violation> {
         let mut violations = record.violations.clone();
-        let mut share = FieldCoverage::default();
-        let forms = CanonicalForms::of(record);
-        let states = forms.states(record, &mut share);
-        violations.extend(end_state::compare(&self.states, &states));
-        violations.extend(history::compare_counts(&self.counts, &record.history));
+        if !record.incomparable {
+            let mut share = FieldCoverage::default();
+            let forms = CanonicalForms::of(record);
+            let states = forms.states(record, &mut share);
+            violations.extend(end_state::compare(&self.states, &states));
+            violations.extend(history::compare_counts(&self.counts, &record.history));
+        }
         violations.extend(history::orphans(record));
         violations.extend(ledger::judge(&self.effects, &record.ledger));
         violations.extend(history::storm(

@@ -59,6 +59,8 @@ pub struct RunRecord {
     pub violations: Vec<Violation>,
     /// The fields that differ from run to run.
     pub(crate) differences: Vec<PermittedDifference>,
+    /// Whether it cannot be compared with another run.
+    pub(crate) incomparable: bool,
 }
 
 /// Plays one plan in this process.
@@ -132,6 +134,7 @@ fn run_recorded(
     record
         .differences
         .clone_from(&parameters.workload.differences);
+    record.incomparable = parameters.workload.incomparable.is_some();
     Ok((record, run_state))
 }
 

@@ -34,6 +34,8 @@ pub struct Workload {
     /// Why there can be no poisoned objects next to it, if so.
     unpoisoned: Option<&'static str>,
     pub(crate) differences: Vec<PermittedDifference>,
+    /// Why its runs cannot be compared, if so.
+    pub(crate) incomparable: Option<&'static str>,
 }
 
 /// A field whose value is another in every run, with the reason.
@@ -41,8 +43,22 @@ pub struct Workload {
 pub(crate) struct PermittedDifference {
     pub(crate) kind: &'static str,
     pub(crate) pointer: &'static str,
+    /// The field inside the JSON that the value is the text of.
+    pub(crate) inside: Option<&'static str>,
     #[expect(dead_code, reason = "the reason is documentation")]
     why: &'static str,
+}
+
+#[cfg(test)]
+impl PermittedDifference {
+    pub(crate) fn inside(kind: &'static str, pointer: &'static str, inside: &'static str) -> Self {
+        Self {
+            kind,
+            pointer,
+            inside: Some(inside),
+            why: "a test",
+        }
+    }
 }
 
 /// A step of a workload.
@@ -81,14 +97,45 @@ impl Workload {
             steps: Vec::new(),
             unpoisoned: None,
             differences: Vec::new(),
+            incomparable: None,
         }
     }
 
     /// Permits the value of a field to differ from that of a run without faults, and says why: a hash of
     /// uids is one. That the field is there is compared.
     pub fn differs(mut self, kind: &'static str, pointer: &'static str, why: &'static str) -> Self {
-        self.differences
-            .push(PermittedDifference { kind, pointer, why });
+        self.differences.push(PermittedDifference {
+            kind,
+            pointer,
+            inside: None,
+            why,
+        });
+        self
+    }
+
+    /// Permits the value of one field to differ in a value that is the text of a JSON document. The others are
+    /// compared.
+    pub fn differs_inside(
+        mut self,
+        kind: &'static str,
+        pointer: &'static str,
+        inside: &'static str,
+        why: &'static str,
+    ) -> Self {
+        self.differences.push(PermittedDifference {
+            kind,
+            pointer,
+            inside: Some(inside),
+            why,
+        });
+        self
+    }
+
+    /// Judges its runs without comparing them with one without faults, and says why: objects that are named after
+    /// the time have other names in every run. What its systems judge, and everything else that needs no
+    /// comparison, still counts.
+    pub fn judged_alone(mut self, why: &'static str) -> Self {
+        self.incomparable = Some(why);
         self
     }
 
