@@ -23,8 +23,10 @@ mod kit;
 mod load;
 mod loss;
 mod process;
+mod prow;
 mod spdx;
 mod stopwatch;
+mod streams;
 mod test;
 mod tools;
 mod workspace;
@@ -141,6 +143,14 @@ enum Task {
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
     },
+    /// Runs streams of releases on a real kube-apiserver
+    Streams {
+        /// Only tests whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
+    /// Lets the real controller of Prow run the jobs of releases on neap up
+    Prow,
     /// Runs the operator and both installs of idle on a real kube-apiserver
     Idle,
     /// Plays controllers through every fault, and names what goes wrong
@@ -191,6 +201,8 @@ fn main() -> ExitCode {
         Task::Kit { only } => kit::run(&only),
         Task::Buildbarn => buildbarn::run().map(|()| true),
         Task::Farm { only } => farm::run(&only),
+        Task::Streams { only } => streams::run(&only),
+        Task::Prow => prow::run(),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Fleet(fleet) => fleet::run(&fleet),

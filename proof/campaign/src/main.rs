@@ -54,6 +54,9 @@ struct Cli {
     /// Only workloads whose name contains this; with --self-test, only such mistakes
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// Leaves out workloads whose plans take long
+    #[arg(long)]
+    brief: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 7)]
     seed: u64,
@@ -129,6 +132,9 @@ fn run(cli: &Cli) -> Result<bool> {
     let mut chosen = workloads();
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
     chosen.retain(|workload| workload.name.contains(&cli.only));
+    if cli.brief {
+        chosen.retain(|workload| !is_long(workload));
+    }
     if chosen.is_empty() && !cli.walk {
         bail!(
             "no workload has {:?} in its name; there are {}",
@@ -157,7 +163,14 @@ fn workloads() -> Vec<Workload> {
     let mut all = kit::workloads();
     all.extend(world::workloads());
     all.extend(neap_release_trial::workloads());
+    all.extend(neap_release_trial::long_workloads());
     all
+}
+
+/// Whether each of its plans takes as long as dozens of others.
+fn is_long(workload: &Workload) -> bool {
+    let long = neap_release_trial::long_workloads();
+    long.iter().any(|it| it.name == workload.name)
 }
 
 fn span(text: &str) -> Result<Duration, String> {
