@@ -1,7 +1,7 @@
 //! Wakes services: scales their workloads from zero.
 //!
 //! A resolver that has a request for a service requests its wake, and the services that it depends on are
-//! woken with it. A [`Waker`] passes the request to the [`WakeRunner`], so the wake continues after the
+//! woken with it. A [`WakeHandle`] passes the request to the [`WakeRunner`], so the wake continues after the
 //! caller has closed its connection. Every operator wakes, whether it leads or not: two that write the same
 //! number of replicas do no harm, and a service must not stay asleep because the leader is dead.
 //!
@@ -19,6 +19,6 @@ mod runner;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::cause::REQUEST;
-pub use self::runner::{PendingWake, WakeOutcome, WakeQueueFull, WakeRunner, Waker};
+pub(crate) use self::cause::{REQUEST, needed_by};
+pub use self::runner::{PendingWake, WakeHandle, WakeOutcome, WakeQueueFull, WakeRunner};
 use self::{cause::WakeCause, closure::closure};

@@ -30,7 +30,7 @@ const MAX_CONFIG: usize = 1 << 20;
 
 /// The settings of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct CleanupOptions {
     /// Images that are younger are kept.
     pub minimum_age: Duration,
     /// Deletions in one pass.
@@ -39,7 +39,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-impl Default for Options {
+impl Default for CleanupOptions {
     fn default() -> Self {
         Self {
             minimum_age: Duration::from_hours(720),
@@ -101,7 +101,7 @@ pub fn is_expired(
     tag: &str,
     created: Option<Timestamp>,
     valid: &BTreeSet<String>,
-    options: &Options,
+    options: &CleanupOptions,
     now: Timestamp,
 ) -> bool {
     let age = created.map(|created| now.duration_since(created));
@@ -112,7 +112,7 @@ pub fn is_expired(
 
 /// What a pass did.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct CleanupReport {
     /// Images whose tag was deleted, or would have been.
     pub deleted: Vec<String>,
     /// Tags that no stream has and that are kept, because they are young or do not say how old they are.
@@ -124,8 +124,12 @@ pub struct Report {
 }
 
 /// One pass over all repositories.
-pub async fn pass(client: &RegistryClient, scope: &Scope, options: &Options) -> Report {
-    let mut report = Report::default();
+pub async fn pass(
+    client: &RegistryClient,
+    scope: &Scope,
+    options: &CleanupOptions,
+) -> CleanupReport {
+    let mut report = CleanupReport::default();
     if !scope.unreadable.is_empty() {
         let unreadable = scope
             .unreadable
@@ -165,8 +169,8 @@ async fn clean(
     client: &RegistryClient,
     repository: &ImageRef,
     scope: &Scope,
-    options: &Options,
-    report: &mut Report,
+    options: &CleanupOptions,
+    report: &mut CleanupReport,
 ) -> Result<(), Error> {
     let now = client.clock().now();
     let tags = client.tags(repository).await?;

@@ -50,7 +50,7 @@ pub enum Error {
 
 /// The settings of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ReimportOptions {
     /// The namespaces of the streams.
     pub namespaces: Vec<String>,
     /// The time between two passes.
@@ -63,7 +63,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-impl Default for Options {
+impl Default for ReimportOptions {
     fn default() -> Self {
         Self {
             namespaces: Vec::new(),
@@ -120,7 +120,7 @@ pub fn failed_tags(stream: &ImageStream) -> Vec<FailedTag> {
 pub fn decide(
     failed: &[FailedTag],
     asked: &Asked,
-    options: &Options,
+    options: &ReimportOptions,
     now: Uptime,
 ) -> Vec<FailedTag> {
     let mut by_registry: BTreeMap<&str, usize> = BTreeMap::new();
@@ -148,7 +148,7 @@ pub fn note(
     asked: &mut Asked,
     failed: &[FailedTag],
     chosen: &[FailedTag],
-    options: &Options,
+    options: &ReimportOptions,
     now: Uptime,
 ) {
     asked.retain(|(stream, tag), _| {
@@ -167,7 +167,7 @@ pub fn note(
 
 /// What a pass did.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ReimportReport {
     /// Tags whose last import failed.
     pub failed: usize,
     /// Those that were asked for.
@@ -181,13 +181,13 @@ pub struct Report {
 pub struct Reimporter {
     writer: Writer,
     clock: Clock,
-    options: Options,
+    options: ReimportOptions,
     asked: Asked,
 }
 
 impl Reimporter {
     /// With these settings.
-    pub fn new(writer: Writer, clock: Clock, options: Options) -> Self {
+    pub fn new(writer: Writer, clock: Clock, options: ReimportOptions) -> Self {
         Self {
             writer,
             clock,
@@ -197,7 +197,7 @@ impl Reimporter {
     }
 
     /// One pass over all streams.
-    pub async fn pass(&mut self, client: &Client) -> Result<Report, Error> {
+    pub async fn pass(&mut self, client: &Client) -> Result<ReimportReport, Error> {
         let mut streams = Vec::new();
         for namespace in &self.options.namespaces {
             let found = listing::list(client, namespace).await;
@@ -210,9 +210,9 @@ impl Reimporter {
         let now = self.clock.uptime();
         let chosen = decide(&failed, &self.asked, &self.options, now);
         note(&mut self.asked, &failed, &chosen, &self.options, now);
-        let mut report = Report {
+        let mut report = ReimportReport {
             failed: failed.len(),
-            ..Report::default()
+            ..ReimportReport::default()
         };
         let imports = !chosen.is_empty()
             && has_image_stream_imports(client)

@@ -28,7 +28,7 @@ use neap_idle::{
     options::Installation,
     reason::Reason,
     trigger::{Verdict, Verdicts},
-    wake::{WakeRunner, Waker},
+    wake::{WakeHandle, WakeRunner},
 };
 use neap_kit::{
     clock::Clock, context::Context, controller::Enqueuer, key::Key, lease::Leadership, manager,
@@ -69,7 +69,7 @@ pub(crate) struct TestEnvironment {
 impl TestEnvironment {
     /// A server with the definition of ElastiServices.
     pub(crate) async fn open(seed: u64, tasks: &mut JoinSet<()>) -> Result<Self> {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(seed))).await?;
+        let pocket = Pocket::open(Options::new(Environment::simulated(seed))).await?;
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at(START.parse()?);
         let (watches, watching) = Watches::new(clock);
@@ -165,7 +165,7 @@ impl TestEnvironment {
     }
 
     /// Starts the component that wakes services.
-    pub(crate) fn start_waker(&self, tasks: &mut JoinSet<()>) -> Result<Waker> {
+    pub(crate) fn start_waker(&self, tasks: &mut JoinSet<()>) -> Result<WakeHandle> {
         let (waker, wakes) = WakeRunner::for_all_services(&self.context)?;
         let wakes: manager::Component = wakes.into();
         tasks.spawn(wakes.run(CancellationToken::new()));

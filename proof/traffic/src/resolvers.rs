@@ -41,7 +41,7 @@ pub(crate) struct ResolverSet {
     client: Client,
     clock: Clock,
     memory: Memory,
-    operator: wake::Waker,
+    operator: wake::WakeHandle,
     addresses: BTreeSet<IpAddr>,
     running: Arc<Mutex<Vec<RunningResolver>>>,
 }
@@ -61,7 +61,7 @@ impl ResolverSet {
         clock: Clock,
         memory: &Memory,
         count: usize,
-        operator: wake::Waker,
+        operator: wake::WakeHandle,
     ) -> Result<Self> {
         let set = Self {
             client: client.clone(),
@@ -179,7 +179,7 @@ impl fmt::Debug for ResolverSet {
 }
 
 /// Requests wakes from the operator, as a resolver does.
-struct DirectWakeRequester(wake::Waker);
+struct DirectWakeRequester(wake::WakeHandle);
 
 impl WakeRequester for DirectWakeRequester {
     fn wake(&self, service: Key, _: usize) -> BoxFuture<'static, Result<(), WakeFailed>> {

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    digest::{Algorithm, Digest, Hasher},
+    digest::{Algorithm, Digest, DigestHasher},
     error::{ErrorCode, RegistryError},
 };
 
@@ -28,11 +28,11 @@ pub(super) struct Contents {
     /// The folder of the files; none keeps them in memory.
     folder: Option<PathBuf>,
     max: u64,
-    state: Mutex<State>,
+    state: Mutex<ContentsState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ContentsState {
     stored: BTreeMap<Digest, Stored>,
     /// The bytes of everything that is stored, and of uploads under way.
     used: u64,
@@ -51,7 +51,7 @@ struct Stored {
 pub(super) struct Incoming {
     sink: Sink,
     received: u64,
-    hasher: Hasher,
+    hasher: DigestHasher,
 }
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Contents {
             };
             (digest, stored)
         });
-        let state = State {
+        let state = ContentsState {
             stored: stored.collect(),
             used,
         };

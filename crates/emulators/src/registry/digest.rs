@@ -50,12 +50,12 @@ impl Algorithm {
         }
     }
 
-    pub(super) fn hasher(self) -> Hasher {
+    pub(super) fn hasher(self) -> DigestHasher {
         let context = match self {
             Self::Sha256 => Context::new(&algorithms::SHA256),
             Self::Sha512 => Context::new(&algorithms::SHA512),
         };
-        Hasher {
+        DigestHasher {
             algorithm: self,
             context,
         }
@@ -90,12 +90,12 @@ impl Digest {
 
 /// Computes a digest from parts.
 #[derive(Clone)]
-pub(super) struct Hasher {
+pub(super) struct DigestHasher {
     algorithm: Algorithm,
     context: Context,
 }
 
-impl Hasher {
+impl DigestHasher {
     pub(super) fn update(&mut self, part: &[u8]) {
         self.context.update(part);
     }
@@ -115,9 +115,9 @@ impl Hasher {
     }
 }
 
-impl fmt::Debug for Hasher {
+impl fmt::Debug for DigestHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hasher").finish_non_exhaustive()
+        f.debug_struct("DigestHasher").finish_non_exhaustive()
     }
 }
 

@@ -27,10 +27,10 @@ const MAX_FORM: usize = 64 << 10;
 
 /// The tokens that were given out.
 #[derive(Debug, Default)]
-pub(super) struct Tokens(Mutex<State>);
+pub(super) struct Tokens(Mutex<TokenState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct TokenState {
     grants: BTreeMap<String, Grant>,
     /// Refresh tokens and their users.
     refresh: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ impl Tokens {
     }
 }
 
-impl State {
+impl TokenState {
     fn next_token(&mut self) -> String {
         self.count += 1;
         let half = |salt: u8| self.random.hash_one((self.count, salt));

@@ -29,7 +29,7 @@ use crate::{
     options::Installation,
     resolver::client::{ListResolvers, ResolverClient},
     trigger::{KnownNames, Poller, Prometheus, TriggerMonitor},
-    wake::{WakeRunner, Waker},
+    wake::{WakeHandle, WakeRunner},
 };
 
 /// The components of an operator that receives requests for wakes on `socket`, and its waker. Wakes and
@@ -38,7 +38,7 @@ pub fn components(
     context: &Context,
     socket: TcpListener,
     options: &OperatorOptions,
-) -> Result<(Vec<Component>, Waker), WatchesStopped> {
+) -> Result<(Vec<Component>, WakeHandle), WatchesStopped> {
     let installation = &options.installation;
     let services = context.scoped_cache(&Selection::default())?;
     let client = ApiClient::new(context.clock, options.token_file.clone());

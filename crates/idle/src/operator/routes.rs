@@ -18,7 +18,7 @@ use crate::{
     http_api::{
         ApiRequest, ApiResponse, Handler, denied, json, metrics, parse_body, require_method, text,
     },
-    wake::{PendingWake, WakeOutcome, Waker},
+    wake::{PendingWake, WakeHandle, WakeOutcome},
 };
 
 /// The routes of an operator, whether it leads or not.
@@ -27,7 +27,7 @@ pub struct OperatorRoutes {
     /// Admits callers.
     pub authenticator: Authenticator,
     /// Wakes services.
-    pub waker: Waker,
+    pub waker: WakeHandle,
     /// The services that may sleep.
     pub services: Cache<ElastiService>,
     /// The process, for its metrics.

@@ -5,6 +5,11 @@ use std::fmt;
 /// The text of [`WakeCause::Request`].
 pub(crate) const REQUEST: &str = "request";
 
+/// The cause of a wake of a service that the ElastiService `name` depends on.
+pub(crate) fn needed_by(name: &str) -> String {
+    format!("needed by {name}")
+}
+
 /// What causes a wake. Its text is in the status, so it is part of the API.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum WakeCause {
@@ -28,7 +33,7 @@ impl fmt::Display for WakeCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request => f.write_str(REQUEST),
-            Self::Dependency(name) => write!(f, "needed by {name}"),
+            Self::Dependency(name) => f.write_str(&needed_by(name)),
         }
     }
 }

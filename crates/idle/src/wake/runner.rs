@@ -65,9 +65,9 @@ struct WakeRequest {
 
 /// Requests wakes. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Waker(mpsc::Sender<WakeRequest>);
+pub struct WakeHandle(mpsc::Sender<WakeRequest>);
 
-impl Waker {
+impl WakeHandle {
     /// Requests a wake of the workload behind this Service. It happens even if the result is dropped.
     pub fn wake(&self, service: Key) -> Result<PendingWake, WakeQueueFull> {
         let (reply, outcome) = oneshot::channel();
@@ -114,7 +114,7 @@ pub struct WakeRunner {
 
 impl WakeRunner {
     /// A runner for the ElastiServices in `services`. It needs no leadership.
-    pub fn new(context: &Context, services: Cache<ElastiService>) -> (Waker, Self) {
+    pub fn new(context: &Context, services: Cache<ElastiService>) -> (WakeHandle, Self) {
         let (sender, requests) = mpsc::channel(MAX_QUEUED_REQUESTS);
         let by_service = Index::new(&services, |one| {
             let namespace = one.namespace().unwrap_or_default();
@@ -144,11 +144,11 @@ impl WakeRunner {
             tasks: JoinSet::new(),
             identities: HashMap::new(),
         };
-        (Waker(sender), service)
+        (WakeHandle(sender), service)
     }
 
     /// A runner for all ElastiServices.
-    pub fn for_all_services(context: &Context) -> Result<(Waker, Self), WatchesStopped> {
+    pub fn for_all_services(context: &Context) -> Result<(WakeHandle, Self), WatchesStopped> {
         let services = context.scoped_cache(&Selection::default())?;
         Ok(Self::new(context, services))
     }

@@ -39,7 +39,7 @@ use crate::api::ElastiService;
 
 struct TestCluster {
     client: Client,
-    waker: Waker,
+    waker: WakeHandle,
     clock: Clock,
     process: Process,
     scale_reads: Arc<AtomicUsize>,
@@ -51,7 +51,7 @@ struct TestCluster {
 impl TestCluster {
     /// A server with our kind and KEDA's, and a runner in a process that does not lead.
     async fn open() -> Self {
-        let options = Options::new(Environment::rehearsal(7));
+        let options = Options::new(Environment::simulated(7));
         let pocket = Pocket::open(options).await.unwrap();
         let client = Client::new(pocket.service(), "default");
         for definition in [ElastiService::crd(), scaled_objects()] {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use neap_idle::wake::Waker;
+use neap_idle::wake::WakeHandle;
 use neap_kit::{clock::Clock, context::Context, manager::Component};
 use parking_lot::Mutex;
 use tokio::{
@@ -43,7 +43,7 @@ enum RequestOutcome {
 #[derive(Default)]
 pub(crate) struct RunState {
     /// The wake handle of the running operator.
-    pub(crate) operator: Mutex<Option<Waker>>,
+    pub(crate) operator: Mutex<Option<WakeHandle>>,
     /// Where the running resolver accepts requests.
     pub(crate) resolver: Mutex<Option<mpsc::Sender<AcceptedRequest>>>,
     /// Pods that accept connections.

@@ -272,7 +272,7 @@ const ELASTI: (&str, &str) = ("elasti.truefoundry.com/v1alpha1", "ElastiService"
 
 #[tokio::test(start_paused = true)]
 async fn the_operator_has_the_rights_that_it_uses_and_no_others() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+    let pocket = Pocket::open(Options::new(Environment::simulated(7)))
         .await
         .unwrap();
     let fixture = RightsFixture::open(&pocket, OPERATOR).await;
@@ -342,7 +342,7 @@ async fn run_operator(fixture: &RightsFixture) {
     while tasks.join_next().await.is_some() {}
 }
 
-async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wake::Waker) {
+async fn services_sleep_and_wake(fixture: &RightsFixture, waker: &neap_idle::wake::WakeHandle) {
     fixture.create(service("resolver")).await;
     let resolver = fixture.api("v1", "Service").get("resolver").await.unwrap();
     let owner =
@@ -414,7 +414,7 @@ async fn pods_are_ready(fixture: &RightsFixture) {
 }
 
 /// Pods end, a request wakes the service, and pods become ready.
-async fn it_wakes(fixture: &RightsFixture, waker: &neap_idle::wake::Waker) {
+async fn it_wakes(fixture: &RightsFixture, waker: &neap_idle::wake::WakeHandle) {
     let ended = json!({"endpoints": [{"addresses": ["10.2.0.1"], "conditions": {"ready": false}}]});
     fixture
         .patch("discovery.k8s.io/v1", "EndpointSlice", "pods", ended)

@@ -15,7 +15,7 @@ use neap_idle::{
     options::Installation,
     reason::Reason,
     trigger::{Verdict, Verdicts},
-    wake::{WakeRunner, Waker},
+    wake::{WakeHandle, WakeRunner},
 };
 use neap_kit::{
     clock::Clock, context::Context, controller::Enqueuer, key::Key, lease::Leadership,
@@ -64,7 +64,7 @@ pub(crate) struct OperatorPlacement<'a> {
 
 /// A running operator, stopped when dropped.
 pub(crate) struct Operator {
-    pub(crate) waker: Waker,
+    pub(crate) waker: WakeHandle,
     stop: CancellationToken,
 }
 

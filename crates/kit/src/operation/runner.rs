@@ -93,25 +93,25 @@ pub struct Runner<'a, J, W> {
     journal: &'a J,
     handler: &'a W,
     clock: Clock,
-    session: Cow<'a, Session>,
+    session: SessionRef<'a>,
     interrupt: CancellationToken,
     telemetry: Option<&'a Telemetry>,
 }
 
 /// A session that is borrowed from the process, or as long as the runner.
 #[derive(Debug)]
-enum Cow<'a, T> {
-    Borrowed(&'a T),
-    Owned(T),
+enum SessionRef<'a> {
+    Borrowed(&'a Session),
+    Owned(Session),
 }
 
-impl<T> std::ops::Deref for Cow<'_, T> {
-    type Target = T;
+impl std::ops::Deref for SessionRef<'_> {
+    type Target = Session;
 
-    fn deref(&self) -> &T {
+    fn deref(&self) -> &Session {
         match self {
-            Self::Borrowed(value) => value,
-            Self::Owned(value) => value,
+            Self::Borrowed(session) => session,
+            Self::Owned(session) => session,
         }
     }
 }
@@ -131,7 +131,7 @@ impl<'a, J: Journal, W: StepHandler> Runner<'a, J, W> {
             journal,
             handler,
             clock,
-            session: Cow::Owned(Session::default()),
+            session: SessionRef::Owned(Session::default()),
             interrupt: CancellationToken::new(),
             telemetry: None,
         }
@@ -139,7 +139,7 @@ impl<'a, J: Journal, W: StepHandler> Runner<'a, J, W> {
 
     /// The same runner, which continues what earlier runners of this process did.
     pub fn in_session(mut self, session: &'a Session) -> Self {
-        self.session = Cow::Borrowed(session);
+        self.session = SessionRef::Borrowed(session);
         self
     }
 

@@ -133,7 +133,7 @@ struct Fixture {
 
 impl Fixture {
     async fn open(account: &'static str) -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let admin = Client::new(pocket.service(), "default");
@@ -326,9 +326,9 @@ async fn requests_for_imports_have_the_rights_that_they_use_and_no_others() {
         .replace_status("4.99", &parameters, &found)
         .await
         .unwrap();
-    let options = reimport::Options {
+    let options = reimport::ReimportOptions {
         namespaces: vec![NAMESPACE.to_owned()],
-        ..reimport::Options::default()
+        ..reimport::ReimportOptions::default()
     };
     let writer = Writer::new(
         fixture.client.clone(),

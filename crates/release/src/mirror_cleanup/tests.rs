@@ -45,7 +45,7 @@ fn tags_of_stable_streams_are_kept_and_unreadable_streams_stop_everything() {
 fn only_old_images_without_a_stream_expire() {
     let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
     let valid = BTreeSet::from(["kept".to_owned()]);
-    let options = Options::default();
+    let options = CleanupOptions::default();
     let old = Some("2026-01-01T00:00:00Z".parse().unwrap());
     let young = Some("2026-05-20T00:00:00Z".parse().unwrap());
     assert!(is_expired("gone", old, &valid, &options, now));
@@ -74,14 +74,14 @@ async fn a_pass_deletes_what_expired_up_to_its_limit_and_leaves_failing_registri
     }
     let repository: ImageRef = "reg.example.com/mirror/release".parse().unwrap();
     let wanted = scope(&[stream("release", STABLE, &["4.99.0"])]);
-    let dry = Options {
+    let dry = CleanupOptions {
         dry_run: true,
-        ..Options::default()
+        ..CleanupOptions::default()
     };
     assert_eq!(pass(&client, &wanted, &dry).await.deleted.len(), 3);
-    let two = Options {
+    let two = CleanupOptions {
         per_pass: 2,
-        ..Options::default()
+        ..CleanupOptions::default()
     };
     let report = pass(&client, &wanted, &two).await;
     assert!(report.limited && report.deleted.len() == 2, "{report:?}");
@@ -94,14 +94,14 @@ async fn a_pass_deletes_what_expired_up_to_its_limit_and_leaves_failing_registri
         CallMatcher::path("/v2/mirror/release/manifests/*").times(1),
         Fault::Refused(refusal),
     );
-    let report = pass(&client, &wanted, &Options::default()).await;
+    let report = pass(&client, &wanted, &CleanupOptions::default()).await;
     assert!(
         report.deleted.is_empty() && report.problems.len() == 1,
         "{report:?}"
     );
     assert_eq!(registry.faults().unused(), [""; 0]);
     clock.sleep(Duration::from_hours(2)).await;
-    let report = pass(&client, &wanted, &Options::default()).await;
+    let report = pass(&client, &wanted, &CleanupOptions::default()).await;
     assert_eq!(report.deleted, ["reg.example.com/mirror/release:4.98.0"]);
     assert_eq!(
         client.tags(&repository).await.unwrap(),

@@ -34,34 +34,34 @@ pub fn parse(text: &str) -> Result<Digest, Error> {
 
 /// The sha256 digest of `content`.
 pub fn sha256(content: &[u8]) -> Digest {
-    let mut hasher = Hasher::sha256();
+    let mut hasher = DigestHasher::sha256();
     hasher.update(content);
     hasher.finish()
 }
 
 /// Checks that `content` has the digest `wanted`.
 pub fn verify(content: &[u8], wanted: &Digest) -> Result<(), Error> {
-    let mut hasher = Hasher::like(wanted)?;
+    let mut hasher = DigestHasher::like(wanted)?;
     hasher.update(content);
     hasher.finish_as(wanted)
 }
 
 /// Computes a digest of content that arrives in parts.
 #[derive(Clone)]
-pub struct Hasher {
+pub struct DigestHasher {
     context: Context,
     name: &'static str,
 }
 
-impl std::fmt::Debug for Hasher {
+impl std::fmt::Debug for DigestHasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hasher")
+        f.debug_struct("DigestHasher")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
 
-impl Hasher {
+impl DigestHasher {
     /// With the algorithm that everyone reads.
     pub fn sha256() -> Self {
         Self {

@@ -19,7 +19,7 @@ use tempfile::NamedTempFile;
 
 use super::{
     client::{BlobSource, BlobStream, Error, What},
-    digest::{Digest, Hasher},
+    digest::{Digest, DigestHasher},
     manifest::{Descriptor, MAX_MANIFEST, Manifest},
     reference::ImageRef,
 };
@@ -149,7 +149,7 @@ impl ImageFolder {
         let path = self.blob_path(image, descriptor.digest());
         let what = What::Blob(descriptor.digest().clone());
         let file = File::open(&path).map_err(|source| disk(&path, what.clone(), source))?;
-        let hasher = Hasher::like(descriptor.digest()).map_err(|source| Error::Content {
+        let hasher = DigestHasher::like(descriptor.digest()).map_err(|source| Error::Content {
             image: path.display().to_string(),
             what,
             source,
@@ -173,7 +173,7 @@ pub struct FileBlob {
     digest: Digest,
     size: u64,
     received: u64,
-    hasher: Option<Hasher>,
+    hasher: Option<DigestHasher>,
 }
 
 impl FileBlob {

@@ -10,7 +10,7 @@ mod write;
 
 pub use self::{
     read::{EntryHead, EntryKind, LayerEntry, Limits, read},
-    write::{File, LayerBlob, write},
+    write::{LayerBlob, LayerFile, write},
 };
 
 /// Why a layer cannot be used.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::oci::layer::{self, EntryKind, File, LayerBlob, LayerEntry};
+use crate::oci::layer::{self, EntryKind, LayerBlob, LayerEntry, LayerFile};
 
 use super::{
     image_references::{self, ImageReferences},
@@ -67,16 +67,16 @@ impl Contents {
     }
 
     /// The entries of the layer, in their order.
-    pub fn to_files(&self) -> Result<Vec<File>, Error> {
+    pub fn to_files(&self) -> Result<Vec<LayerFile>, Error> {
         let newest = self.files.iter().map(|file| file.mtime).max().unwrap_or(0);
-        let mut files = vec![File {
+        let mut files = vec![LayerFile {
             name: FOLDER.to_owned(),
             content: None,
             mode: 0o777,
             mtime: newest,
         }];
         let mut add = |name: &str, content: Vec<u8>, mtime: i64| {
-            files.push(File {
+            files.push(LayerFile {
                 name: format!("{FOLDER}/{name}"),
                 content: Some(content),
                 mode: 0o444,

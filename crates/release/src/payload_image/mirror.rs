@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use futures::{StreamExt, stream};
 
-pub use self::names::{Copy, Error, Mirror, MirrorOptions, Target, plan};
+pub use self::names::{Error, ImageCopy, Mirror, MirrorOptions, Target, plan};
 use crate::oci::{
     client::{Error as RegistryError, RegistryClient},
     image_folder::ImageFolder,
@@ -32,7 +32,7 @@ pub struct Failure {
 /// Copies the images, and the payload itself when all of them are there. Returns what failed; the payload is
 /// then not copied.
 pub async fn run(client: &RegistryClient, mirror: &Mirror, progress: &Progress) -> Vec<Failure> {
-    run_with(mirror, async |image: &Copy| {
+    run_with(mirror, async |image: &ImageCopy| {
         let copied = transfer::copy(client, &image.source, &image.target, progress);
         copied.await.map(drop)
     })
@@ -42,10 +42,10 @@ pub async fn run(client: &RegistryClient, mirror: &Mirror, progress: &Progress) 
 /// Copies all images with `copy`, and then the payload.
 async fn run_with(
     mirror: &Mirror,
-    copy: impl AsyncFn(&Copy) -> Result<(), RegistryError>,
+    copy: impl AsyncFn(&ImageCopy) -> Result<(), RegistryError>,
 ) -> Vec<Failure> {
     let copy = &copy;
-    let failure = |image: &Copy, error| Failure {
+    let failure = |image: &ImageCopy, error| Failure {
         component: image.component.clone(),
         error,
     };
@@ -77,7 +77,7 @@ pub async fn download(
     folder: &ImageFolder,
     progress: &Progress,
 ) -> Vec<Failure> {
-    run_with(mirror, async |image: &Copy| {
+    run_with(mirror, async |image: &ImageCopy| {
         let copied = transfer::download(client, &image.source, folder, &image.target, progress);
         copied.await.map(drop)
     })
@@ -93,7 +93,7 @@ pub async fn upload(
     mirror: &Mirror,
     progress: &Progress,
 ) -> Vec<Failure> {
-    run_with(mirror, async |image: &Copy| {
+    run_with(mirror, async |image: &ImageCopy| {
         let source = match image.source.digest() {
             Some(digest) => from.at_digest(&digest),
             None => image.source.clone(),

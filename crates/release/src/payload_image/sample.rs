@@ -10,7 +10,7 @@ use super::{go_json, labels};
 use crate::oci::{
     client::{Error, RegistryClient},
     digest::sha256,
-    layer::{self, File, LayerBlob},
+    layer::{self, LayerBlob, LayerFile},
     manifest::Manifest,
     media_type::Family,
     reference::ImageRef,
@@ -62,20 +62,20 @@ impl SampleImage {
 
     /// The image.
     pub fn build(&self) -> Result<BuiltSample, super::contents::Error> {
-        let mut folders: Vec<File> = Vec::new();
+        let mut folders: Vec<LayerFile> = Vec::new();
         let mut files = Vec::new();
         for (name, content) in &self.files {
             if let Some((folder, _)) = name.rsplit_once('/')
                 && !folders.iter().any(|it| it.name == folder)
             {
-                folders.push(File {
+                folders.push(LayerFile {
                     name: folder.to_owned(),
                     content: None,
                     mode: 0o755,
                     mtime: CREATED,
                 });
             }
-            files.push(File {
+            files.push(LayerFile {
                 name: name.clone(),
                 content: Some(content.clone().into_bytes()),
                 mode: 0o644,

@@ -49,10 +49,10 @@ fn only_failed_tags_of_configured_streams_are_asked_for() {
 
 #[test]
 fn a_pass_is_bounded_by_number_and_by_registry() {
-    let options = Options {
+    let options = ReimportOptions {
         per_pass: 30,
         per_registry: 20,
-        ..Options::default()
+        ..ReimportOptions::default()
     };
     let failed: Vec<_> = failing(50, "a.example")
         .into_iter()
@@ -68,7 +68,7 @@ fn a_pass_is_bounded_by_number_and_by_registry() {
 
 #[test]
 fn what_keeps_failing_is_asked_for_less_often_and_others_come_first() {
-    let options = Options::default();
+    let options = ReimportOptions::default();
     let failed = failing(1, "a.example");
     let (mut asked, mut now, mut passes) = (Asked::new(), Duration::ZERO, Vec::new());
     for pass in 0..60 {

@@ -4,8 +4,8 @@ use flate2::{Compression, write::GzEncoder};
 
 use super::*;
 
-fn file(name: &str, content: &str) -> File {
-    File {
+fn file(name: &str, content: &str) -> LayerFile {
+    LayerFile {
         name: name.to_owned(),
         content: Some(content.into()),
         mode: 0o444,
@@ -48,7 +48,7 @@ fn what_is_written_is_read_back() {
     let long = format!("release-manifests/{}.yaml", "x".repeat(180));
     let parts = format!("{}/{}", "d".repeat(120), "f".repeat(90));
     let files = [
-        File {
+        LayerFile {
             name: "release-manifests".to_owned(),
             content: None,
             mode: 0o777,

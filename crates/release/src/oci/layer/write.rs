@@ -7,7 +7,7 @@ use flate2::{Compression, GzBuilder};
 use tar::{EntryType, Header};
 
 use super::Error;
-use crate::oci::digest::{Digest, Hasher, sha256};
+use crate::oci::digest::{Digest, DigestHasher, sha256};
 
 /// The longest name that fits into a header without an extension, without its prefix.
 const BLOCK: usize = 512;
@@ -16,7 +16,7 @@ const UNKNOWN_SYSTEM: u8 = 255;
 
 /// A file to be stored, or a folder where it has no content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct LayerFile {
     /// The name, without a slash at either end.
     pub name: String,
     /// The content; none for a folder.
@@ -40,11 +40,11 @@ pub struct LayerBlob {
 
 /// Packs files in the given order. The same files give the same bytes: owners, names of owners and the time
 /// of compression are not stored.
-pub fn write(files: &[File]) -> Result<LayerBlob, Error> {
+pub fn write(files: &[LayerFile]) -> Result<LayerBlob, Error> {
     let gzip = GzBuilder::new().mtime(0).operating_system(UNKNOWN_SYSTEM);
     let mut archive = Hashed {
         inner: gzip.write(Vec::new(), Compression::default()),
-        hasher: Hasher::sha256(),
+        hasher: DigestHasher::sha256(),
     };
     for file in files {
         append(&mut archive, file).map_err(|error| match error.kind() {
@@ -63,7 +63,7 @@ pub fn write(files: &[File]) -> Result<LayerBlob, Error> {
     })
 }
 
-fn append(archive: &mut impl Write, file: &File) -> io::Result<()> {
+fn append(archive: &mut impl Write, file: &LayerFile) -> io::Result<()> {
     let mut header = header(file);
     if set_name(&mut header, &file.name).is_err() {
         extension(archive, &file.name)?;
@@ -79,7 +79,7 @@ fn append(archive: &mut impl Write, file: &File) -> io::Result<()> {
     pad(archive, content.len())
 }
 
-fn header(file: &File) -> Header {
+fn header(file: &LayerFile) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(match file.content {
         Some(_) => EntryType::Regular,
@@ -150,7 +150,7 @@ fn pad(archive: &mut impl Write, length: usize) -> io::Result<()> {
 
 struct Hashed<W> {
     inner: W,
-    hasher: Hasher,
+    hasher: DigestHasher,
 }
 
 impl<W: Write> Write for Hashed<W> {

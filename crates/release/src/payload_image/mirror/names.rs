@@ -113,7 +113,7 @@ pub struct MirrorOptions {
 
 /// An image to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copy {
+pub struct ImageCopy {
     /// The component.
     pub component: String,
     /// From where.
@@ -126,9 +126,9 @@ pub struct Copy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     /// The images.
-    pub images: Vec<Copy>,
+    pub images: Vec<ImageCopy>,
     /// The payload itself, copied last.
-    pub payload: Option<Copy>,
+    pub payload: Option<ImageCopy>,
 }
 
 impl Mirror {
@@ -155,7 +155,7 @@ pub fn plan(payload: &Payload, target: &Target, options: &MirrorOptions) -> Resu
     let version = version.replace('+', "_");
     let tags = &payload.contents.references.spec.tags;
     let images = tags.iter().map(|tag| {
-        Ok(Copy {
+        Ok(ImageCopy {
             component: tag.name.clone(),
             source: source(tag)?,
             target: target.image(&version, &suffix, Some(&tag.name))?,
@@ -167,7 +167,7 @@ pub fn plan(payload: &Payload, target: &Target, options: &MirrorOptions) -> Resu
         (Some(image), false) => Some(image.clone()),
         (None, false) => Some(target.image(&version, &suffix, None)?),
     }
-    .map(|target| Copy {
+    .map(|target| ImageCopy {
         component: PAYLOAD.to_owned(),
         source: payload.by_digest(),
         target,

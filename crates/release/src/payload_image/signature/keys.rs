@@ -50,7 +50,7 @@ enum Material {
 
 /// The hashes that count. SHA-1 and older ones do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hash {
+pub enum HashAlgorithm {
     /// 8.
     Sha256,
     /// 9.
@@ -59,7 +59,7 @@ pub enum Hash {
     Sha512,
 }
 
-impl Hash {
+impl HashAlgorithm {
     /// The hash of this number.
     pub fn of(number: u8) -> Option<Self> {
         match number {
@@ -204,7 +204,7 @@ impl PublicKey {
     }
 
     /// Whether `signature`, the numbers of a signature packet, is one of `content` by this key.
-    pub fn verifies(&self, hash: Hash, content: &[u8], signature: &[u8]) -> bool {
+    pub fn verifies(&self, hash: HashAlgorithm, content: &[u8], signature: &[u8]) -> bool {
         let mut numbers = Cursor(signature);
         match &self.material {
             Material::Rsa { n, e } => {
@@ -216,9 +216,9 @@ impl PublicKey {
                 };
                 let padded = [&vec![0; padding], number].concat();
                 let parameters = match hash {
-                    Hash::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
-                    Hash::Sha384 => &RSA_PKCS1_2048_8192_SHA384,
-                    Hash::Sha512 => &RSA_PKCS1_2048_8192_SHA512,
+                    HashAlgorithm::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+                    HashAlgorithm::Sha384 => &RSA_PKCS1_2048_8192_SHA384,
+                    HashAlgorithm::Sha512 => &RSA_PKCS1_2048_8192_SHA512,
                 };
                 let key = RsaPublicKeyComponents { n, e };
                 key.verify(parameters, content, &padded).is_ok()

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{
-    keys::{Hash, KeyRing, subpackets},
+    keys::{HashAlgorithm, KeyRing, subpackets},
     packets::{self, Cursor, Packet},
 };
 use crate::oci::digest::Digest;
@@ -166,7 +166,7 @@ fn content(packet: &Packet) -> Result<Vec<u8>, Refusal> {
 
 /// A signature packet, as far as it matters.
 struct Parsed<'a> {
-    hash: Option<Hash>,
+    hash: Option<HashAlgorithm>,
     /// What is hashed after the content.
     trailer: Vec<u8>,
     created: u32,
@@ -188,7 +188,7 @@ fn parse(body: &[u8]) -> Result<Parsed<'_>, Refusal> {
             let created = cursor.number(4)?;
             let issuer = cursor.take(8)?.to_vec();
             cursor.byte()?;
-            let hash = Hash::of(cursor.byte()?).filter(|_| is_binary);
+            let hash = HashAlgorithm::of(cursor.byte()?).filter(|_| is_binary);
             cursor.take(2)?;
             Ok(Parsed {
                 hash,
@@ -206,7 +206,7 @@ fn parse(body: &[u8]) -> Result<Parsed<'_>, Refusal> {
 fn version_4<'a>(body: &'a [u8], mut cursor: Cursor<'a>) -> Result<Parsed<'a>, Refusal> {
     let is_binary = cursor.byte()? == 0;
     cursor.byte()?;
-    let hash = Hash::of(cursor.byte()?).filter(|_| is_binary);
+    let hash = HashAlgorithm::of(cursor.byte()?).filter(|_| is_binary);
     let length = cursor.number(2)? as usize;
     let hashed = subpackets(cursor.take(length)?);
     let end = body.len() - cursor.0.len();

@@ -23,12 +23,12 @@ pub(super) async fn reimport(
 ) -> Result<(), Failure> {
     let cluster = Cluster::connect(&options.cluster, None).await?;
     let clock = Clock::system();
-    let settings = reimport::Options {
+    let settings = reimport::ReimportOptions {
         namespaces: options.namespaces.clone(),
         interval: options.interval,
         per_pass: options.limit,
         dry_run: options.dry_run,
-        ..reimport::Options::default()
+        ..reimport::ReimportOptions::default()
     };
     let writer = Writer::new(
         cluster.client.clone(),
@@ -75,7 +75,7 @@ pub(super) async fn reimport(
 
 pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let cluster = Cluster::connect(&options.cluster, None).await?;
-    let settings = mirror_cleanup::Options {
+    let settings = mirror_cleanup::CleanupOptions {
         minimum_age: options.minimum_age,
         per_pass: options.limit,
         dry_run: options.dry_run,
