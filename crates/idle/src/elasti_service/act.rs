@@ -20,7 +20,10 @@ use super::{
     decide::{Decision, ServiceChange},
     facts::Facts,
 };
-use crate::api::{ElastiService, ElastiServiceStatus};
+use crate::{
+    api::{ElastiService, ElastiServiceStatus},
+    target::canonical_kind,
+};
 
 impl ServiceReconciler {
     pub(super) async fn act(&self, facts: &Facts, decision: Decision) -> Result<(), Error> {
@@ -84,7 +87,9 @@ impl ServiceReconciler {
         let adds_resolvers = writes_slice(&change);
         let written = self.tools.writer.execute_change(change).await;
         if let (Some(replicas), Err(error @ Error::Refused { .. })) = (scales_to, &written) {
-            let message = format!("it could not be scaled to {replicas}: {error}");
+            let target = &service.spec.scale_target_ref;
+            let (kind, name) = (canonical_kind(&target.kind), &target.name);
+            let message = format!("{kind} {name} could not be scaled to {replicas}: {error}");
             let event = EventDraft::warning("FailedToScale", message);
             self.tools.record(service, &event).await;
         }

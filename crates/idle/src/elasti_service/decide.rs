@@ -91,11 +91,17 @@ pub fn decide(facts: &Facts) -> Decision {
         if has_finalizer {
             leave::leave(&mut draft);
         }
-        return draft.finish(Reason::new("Leaving", "it is being deleted"));
+        return draft.finish(Reason::new(
+            "Terminating",
+            "the ElastiService is being deleted",
+        ));
     }
     if !has_finalizer {
         draft.finalizer = Finalizer::Add;
-        return draft.finish(Reason::new("Beginning", "it was not reconciled before"));
+        return draft.finish(Reason::new(
+            "Initializing",
+            "the ElastiService was not reconciled before",
+        ));
     }
     let reason = reconcile(&mut draft);
     draft.finish(reason)
@@ -128,7 +134,7 @@ fn reconcile(draft: &mut Draft<'_>) -> Reason {
         }
         Target::Unknown => {
             draft.requeue_after(TARGET_RETRY_DELAY);
-            return Reason::new("TargetUnknown", "the API server did not return its target");
+            return Reason::new("TargetUnknown", "the API server did not return the target");
         }
         Target::Scaled { .. } => {}
     }
@@ -165,11 +171,11 @@ fn pursue_goal(draft: &mut Draft<'_>) -> Reason {
         (0, Goal::Awake(why)) => {
             draft.wake(&why, facts.service.spec.wake_replicas());
             draft.want_slices();
-            draft.reconciling("Waking", "it is being woken");
+            draft.reconciling("Waking", "the service is being woken");
         }
         (0, goal) => {
             if facts.is_observed() {
-                draft.ready("Observed", "it is only observed");
+                draft.ready("Observed", "the service is only observed");
             } else {
                 draft.sleep();
             }
@@ -248,7 +254,7 @@ fn serve(draft: &mut Draft<'_>) {
 /// Reports that it is awake, or that its namespace keeps it awake.
 fn awake(draft: &mut Draft<'_>, reason: &'static str, message: &str) {
     if draft.facts.switches.off {
-        let message = format!("{message}; no service sleeps in its namespace, where {OFF} is true");
+        let message = format!("{message}; no service of the namespace sleeps, where {OFF} is true");
         draft.ready("SwitchedOff", &message);
     } else {
         draft.ready(reason, message);

@@ -79,7 +79,11 @@ pub fn decide(facts: &Facts) -> Decision {
     }
     if facts.annotated.deletion_timestamp.is_some() {
         // The garbage collector deletes the ElastiService with its owner.
-        return Decision::new(Vec::new(), "Deleted", "it is being deleted");
+        return Decision::new(
+            Vec::new(),
+            "Deleted",
+            "the annotated object is being deleted",
+        );
     }
     let none = BTreeMap::new();
     let annotations = facts.annotated.annotations.as_ref().unwrap_or(&none);
@@ -100,7 +104,7 @@ pub fn decide(facts: &Facts) -> Decision {
     };
     match wanted {
         // The last valid configuration stays.
-        Err(invalid) => Decision::problem(Vec::new(), "NotUnderstood", invalid.to_string()),
+        Err(invalid) => Decision::problem(Vec::new(), "InvalidAnnotation", invalid.to_string()),
         Ok(wanted) => maintain(facts, wanted),
     }
 }
@@ -201,7 +205,7 @@ fn maintain(facts: &Facts, wanted: ElastiService) -> Decision {
     let live: Option<&Arc<ElastiService>> = live.clone().find(|it| it.name_any() == name);
     let Some(live) = live else {
         if facts.off {
-            let message = "no service sleeps in its namespace, so none is created";
+            let message = "no service of the namespace sleeps, so none is created";
             return Decision::new(changes, "SwitchedOff", message);
         }
         changes.push(PlannedChange::Post {

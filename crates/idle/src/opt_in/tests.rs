@@ -96,7 +96,9 @@ async fn an_annotated_service_gets_an_elasti_service_until_the_annotation_goes()
         Some(60)
     );
     let events = cluster.events().await;
-    let refused = events.iter().find(|(reason, _)| reason == "NotUnderstood");
+    let refused = events
+        .iter()
+        .find(|(reason, _)| reason == "InvalidAnnotation");
     assert!(refused.unwrap().1.contains(COOLDOWN), "{events:?}");
     cluster
         .annotate::<Service>("shop", json!({ENABLED: null, COOLDOWN: null}))

@@ -196,7 +196,9 @@ pub(crate) fn closed_window(service: &ElastiService, now: Timestamp) -> Option<V
     let window = window(service.spec.enabled_period.as_ref(), now);
     let message = match &window {
         Window::Always | Window::Open { .. } => return None,
-        Window::Closed { opens: Some(opens) } => format!("it may not sleep before {opens}"),
+        Window::Closed { opens: Some(opens) } => {
+            format!("the service may not sleep before {opens}")
+        }
         Window::Closed { opens: None } => "enabledPeriod never lets it sleep".to_owned(),
         Window::Invalid(problem) => problem.to_string(),
     };

@@ -51,11 +51,13 @@ fn optional_conditions(draft: &Draft<'_>) -> Vec<ConditionUpdate> {
     // A headless Service is stalled for that reason, and never waits for a proof.
     let unprovable = draft.facts.unprovable();
     let unprovable = unprovable.filter(|_| !draft.facts.is_headless());
+    let wait = draft.facts.timeouts.unprovable.as_secs();
     let unprovable = unprovable.map(|why| {
         let message = format!(
-            "{why}: whom the data plane reaches cannot be proved, so a longer wait replaces the proof"
+            "cannot verify whether the data plane routes to resolvers or pods ({why}); waiting {wait} s \
+             instead"
         );
-        ("NoProof", message)
+        ("RoutingNotVerifiable", message)
     });
     let would_sleep = draft.would_sleep.clone().map(|message| ("Idle", message));
     let mut all = Vec::new();
@@ -63,7 +65,7 @@ fn optional_conditions(draft: &Draft<'_>) -> Vec<ConditionUpdate> {
         draft,
         "WouldSleep",
         would_sleep,
-        ["NotIdle", "it is in use, or more than observed"],
+        ["NotIdle", "the service is in use, or observe-only is off"],
     ));
     all.extend(trigger_conditions(draft));
     all.extend(unresolved_references(draft));
@@ -73,7 +75,10 @@ fn optional_conditions(draft: &Draft<'_>) -> Vec<ConditionUpdate> {
         draft,
         "Unprovable",
         unprovable,
-        ["Proof", "whom the data plane reaches can be proved"],
+        [
+            "RoutingVerifiable",
+            "it can be verified whether the data plane routes to resolvers or pods",
+        ],
     ));
     all
 }
@@ -140,7 +145,10 @@ fn unresolved_references(draft: &Draft<'_>) -> Option<ConditionUpdate> {
         format!("annotation {name}: {text:?} is not a time such as 2026-12-24T18:00:00Z")
     }));
     let is_true = (!all.is_empty()).then(|| (reason, all.join("; ")));
-    let resolved = ["Resolved", "everything that it refers to exists"];
+    let resolved = [
+        "Resolved",
+        "everything that the spec and the annotations refer to exists",
+    ];
     condition(draft, UNRESOLVED_REFERENCES, is_true, resolved)
 }
 
@@ -165,8 +173,11 @@ fn trigger_conditions(draft: &Draft<'_>) -> Vec<ConditionUpdate> {
     }
     let outside = matches!(verdict, Verdict::Busy(_)) && reason.name == Window::CLOSED;
     let outside = outside.then(|| (reason.name, reason.message.clone()));
-    let known = ["Decided", "its triggers report whether it is in use"];
-    let within = ["Within", "it may sleep at this time"];
+    let known = [
+        "TriggersEvaluated",
+        "the triggers report whether the service is in use",
+    ];
+    let within = ["InsidePeriod", "the service may sleep at this time"];
     let both = [
         condition(draft, TRIGGERS_UNKNOWN, trigger_problem(verdict), known),
         condition(draft, OUTSIDE_PERIOD, outside, within),
@@ -189,12 +200,16 @@ fn wake_failed(draft: &Draft<'_>) -> Option<ConditionUpdate> {
 
 /// Another controller that scales the target: one that is known by name, or one that scaled it back.
 fn conflict(draft: &Draft<'_>) -> Option<ConditionUpdate> {
-    let gone = ["None", "no other controller scales it unnamed"];
+    let gone = [
+        "NoOtherScaler",
+        "no autoscaler or tool that the spec does not name scales the target",
+    ];
     if let Some(reason) = &draft.facts.conflict {
         let is_true = (reason.name, reason.message.clone());
         return condition(draft, "Conflict", Some(is_true), gone);
     }
-    let message = "it was scaled up right after it fell asleep; leave spec.replicas to the operator, or name the autoscaler";
+    let message = "the target was scaled up right after the service fell asleep; leave spec.replicas to the \
+                   operator, or name the autoscaler";
     let is_true = || ("ScaledBack", message.to_owned());
     match draft.scaled_back {
         Some(scaled_back) => condition(draft, "Conflict", scaled_back.then(is_true), gone),
@@ -231,7 +246,7 @@ pub(super) fn record_observation(draft: &mut Draft<'_>, goal: &Goal) {
     }
     if since.is_none() {
         let message = format!(
-            "it would sleep now, and {} would not run",
+            "the service would sleep now, and {} would not run",
             display(replicas)
         );
         draft.events.push(EventDraft::normal("WouldSleep", message));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use neap_kit::{event::EventDraft, status::Readiness};
 
-use super::{Decision, Inquiry, conditions, plan};
+use super::{Decision, Inquiry, conditions, goal::NEEDED, plan};
 use crate::{
     api::{Breakdown, ElastiServiceStatus, LastWake, Mode},
     elasti_service::{
@@ -15,6 +15,7 @@ use crate::{
     reason::Reason,
     target::{Keda, Target},
     trigger::Verdict,
+    wake::needed_by,
 };
 
 /// The cause of a wake that no decision and no request explains.
@@ -248,18 +249,28 @@ impl<'a> Draft<'a> {
         // One unexplained wake may be a user, or a waker that has not recorded it yet.
         let unexplained_before = wake.is_some_and(|wake| wake.cause == SCALED);
         if !recorded {
-            let cause = cause.map_or(SCALED, |cause| cause.name);
+            let cause = self.wake_cause(cause);
+            let message = format!("woken: {cause}");
             self.status.last_wake = Some(LastWake {
                 time: now,
-                cause: cause.to_owned(),
+                cause,
                 breakdown: None,
             });
-            let message = format!("woken: {cause}");
             self.events.push(EventDraft::normal("Woke", message));
         }
         let soon = slept < self.facts.timeouts.scaled_back;
         self.scaled_back = Some(!recorded && cause.is_none() && unexplained_before && soon);
         self.status.last_scaled_up_time = Some(now);
+    }
+
+    /// The text of a cause in the status: the name of the reason, or the service that needs this one, in the
+    /// words of a wake by request.
+    fn wake_cause(&self, cause: Option<&Reason>) -> String {
+        match (cause, &self.facts.dependent_wake) {
+            (Some(cause), Some(wake)) if cause.name == NEEDED => needed_by(&wake.name),
+            (Some(cause), _) => cause.name.to_owned(),
+            (None, _) => SCALED.to_owned(),
+        }
     }
 
     /// Has the parts of the last wake measured, once its pods are ready.

@@ -13,6 +13,9 @@ use crate::{
     trigger::Verdict,
 };
 
+/// The reason of a service that another one depends on, which woke.
+pub(super) const NEEDED: &str = "Needed";
+
 /// What a service should be doing, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Goal {
@@ -44,18 +47,18 @@ pub(super) fn goal(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
     }
     if let Some(left) = waiting_for_resolvers(facts) {
         let message = "no resolver is ready, which may be temporary";
-        return Goal::Stay(Reason::new("ResolverAway", message), Some(left));
+        return Goal::Stay(Reason::new("ResolversNotReady", message), Some(left));
     }
     let awake = |reason, message: &str| Goal::Awake(Reason::new(reason, message));
     if facts.is_observed() && has_slept(status) {
-        return awake("ObserveOnly", "it is only observed");
+        return awake("ObserveOnly", "the service is only observed");
     }
     if facts.switches.off {
-        return awake("SwitchedOff", "no service sleeps in its namespace");
+        return awake("SwitchedOff", "no service of the namespace sleeps");
     }
     let kept = facts.kept_awake_until();
     if let Some(left) = kept.and_then(|until| facts.until(until, Duration::ZERO)) {
-        let reason = Reason::new("KeptAwake", "a user keeps it awake for a time");
+        let reason = Reason::new("KeptAwake", "a user keeps the service awake for a time");
         return if status.asleep_since.is_some() {
             Goal::Awake(reason)
         } else {
@@ -68,13 +71,16 @@ pub(super) fn goal(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
     let asleep = status.asleep_since.or(hand_off);
     // For a service that is awake a request for a wake counts like any other request.
     if asleep.is_some() && wake_requested >= asleep && wake_requested > sleep_requested {
-        return awake("WakeRequested", "a user requested that it wake");
+        return awake("WakeRequested", "a user requested that the service wake");
     }
     if let Some(wake) = &facts.dependent_wake
         && asleep.is_some_and(|asleep| wake.time >= asleep)
         && Some(wake.time) > sleep_requested
     {
-        return awake("Needed", &format!("{} woke and depends on it", wake.name));
+        return awake(
+            NEEDED,
+            &format!("{} woke and depends on the service", wake.name),
+        );
     }
     by_verdict(facts, status)
 }
@@ -88,7 +94,7 @@ fn by_verdict(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
     let last_needed = facts.last_needed_at(status);
     let sleep_requested = facts.sleep_requested_at();
     if sleep_requested.is_some() && sleep_requested > last_needed {
-        let reason = Reason::new("SleepRequested", "a user requested that it sleep");
+        let reason = Reason::new("SleepRequested", "a user requested that the service sleep");
         return Goal::Sleep(reason);
     }
     match &facts.verdict {
@@ -101,7 +107,7 @@ fn by_verdict(facts: &Facts, status: &ElastiServiceStatus) -> Goal {
             let last_needed = last_needed.max(reason.last_request_at);
             match last_needed.and_then(|last| facts.until(last, facts.idle_time())) {
                 Some(left) => {
-                    let reason = Reason::new("CoolingDown", "its cooldown is not over");
+                    let reason = Reason::new("CoolingDown", "the cooldown is not over");
                     Goal::Stay(reason, Some(left))
                 }
                 // A service that cannot serve is not idle, and its sleep would hide why.
@@ -141,7 +147,7 @@ pub(super) fn record_estimate(draft: &mut Draft<'_>) {
 pub(super) fn obstacle(facts: &Facts) -> Option<(&'static str, String)> {
     let no_resolver = facts.resolvers.is_empty() && !facts.is_observed();
     if no_resolver && waiting_for_resolvers(facts).is_none() {
-        let message = "no resolver is ready to answer for it";
+        let message = "no resolver is ready to answer for the service";
         return Some(("ResolverUnavailable", message.to_owned()));
     }
     if let Some(family) = facts

@@ -79,7 +79,7 @@ pub(super) fn to_pods(draft: &mut Draft<'_>) -> bool {
         return true;
     }
     draft.reconciling(
-        "HandingOver",
+        "HandingOffToPods",
         "resolvers leave the path once the data plane reaches its pods",
     );
     let begun = draft.status.hand_off.clone();

@@ -82,14 +82,17 @@ fn approach(draft: &mut Draft<'_>) {
         None => draft.requeue_after(TARGET_RETRY_DELAY),
         Some(0) => {
             let before = draft.status.replicas_before.unwrap_or(0);
-            let why = Reason::new("Deleted", "it is being deleted");
+            let why = Reason::new("Deleted", "the ElastiService is being deleted");
             draft.wake(&why, facts.service.spec.wake_replicas().max(before));
             if !rivalled {
                 draft.want_slices();
             }
         }
         Some(_) => {
-            draft.record_wake(Some(&Reason::new("Deleted", "it is being deleted")));
+            draft.record_wake(Some(&Reason::new(
+                "Deleted",
+                "the ElastiService is being deleted",
+            )));
             draft.resume_keda();
             let done = hand_off::to_pods(draft);
             let ready = facts.ready_pods > 0;
@@ -107,8 +110,8 @@ fn approach(draft: &mut Draft<'_>) {
     }
     let problem = facts.pods.as_ref().and_then(|pods| pods.problem.as_ref());
     let problem = problem.map_or(String::new(), |problem| format!("; {}", problem.message));
-    let message = format!("its pods have to answer before it is deleted{problem}");
-    draft.reconciling("Leaving", &message);
+    let message = format!("the ElastiService is removed once a pod answers{problem}");
+    draft.reconciling("Terminating", &message);
 }
 
 /// What is left of a service that was not restored: the state of its workload.
@@ -131,7 +134,8 @@ fn left(facts: &Facts) -> String {
 
 /// Reports to users that the deletion does not wait any longer. The status is gone soon, and Events stay.
 fn report(draft: &mut Draft<'_>, left: &str) {
-    let message = format!("the ElastiService is deleted before its pods answer: {left}");
+    let message =
+        format!("the ElastiService was removed although clients may not reach a pod: {left}");
     let event = EventDraft::warning("NotRestored", message);
     draft.owner_events.push(event.clone());
     draft.events.push(event);

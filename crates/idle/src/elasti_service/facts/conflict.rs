@@ -51,7 +51,7 @@ fn is_named(named: Option<&Autoscaler>, kind: AutoscalerKind, name: &str) -> boo
 
 fn unnamed_scaled_object(name: &str) -> Reason {
     let message = format!(
-        "the ScaledObject {name} scales it too and would wake it whenever it sleeps; name it in \
+        "the ScaledObject {name} scales the target too and would wake it whenever it sleeps; name it in \
          spec.autoscaler with type keda, so that it is paused meanwhile"
     );
     Reason::new("UnnamedScaledObject", message)
@@ -87,7 +87,7 @@ fn of_hpa(
     }
     if spec.min_replicas == Some(0) {
         let message = format!(
-            "the HorizontalPodAutoscaler {name} scales it to zero by itself, before a resolver could \
+            "the HorizontalPodAutoscaler {name} scales the target to zero by itself, before a resolver could \
              take its place; set its minReplicas to 1"
         );
         return Some(Reason::new("AutoscalerToZero", message));
@@ -96,7 +96,7 @@ fn of_hpa(
         return None;
     }
     let message = format!(
-        "the HorizontalPodAutoscaler {name} scales it too; name it in spec.autoscaler with type hpa \
+        "the HorizontalPodAutoscaler {name} scales the target too; name it in spec.autoscaler with type hpa \
          if that is intended, otherwise delete it"
     );
     Some(Reason::new("UnnamedAutoscaler", message))

@@ -118,7 +118,7 @@ async fn answer(
         return responses::canned(canned, &head.method);
     }
     if head.method == Method::CONNECT {
-        resolver.record_rejected(&route, responses::NOT_CARRIED, &"CONNECT");
+        resolver.record_rejected(&route, responses::UNSUPPORTED, &"CONNECT");
         return responses::not_carried("CONNECT");
     }
     if service.out_of_path {

@@ -24,7 +24,7 @@ const RETRY_AFTER_SECONDS: &str = "1";
 /// Reasons of requests that were not answered by a pod, besides those of [`HoldError`].
 pub(in crate::resolver) const UNKNOWN: &str = "UnknownService";
 pub(super) const GONE: &str = "ServiceGone";
-pub(super) const NOT_CARRIED: &str = "NotCarried";
+pub(super) const UNSUPPORTED: &str = "UnsupportedMethod";
 pub(super) const BROKEN: &str = "PodBrokeOff";
 pub(super) const BAD: &str = "BadRequest";
 pub(super) const LEFT: &str = "ClientLeft";
@@ -136,7 +136,7 @@ pub(super) fn in_grpc(answer: Response<ResponseBody>) -> Response<ResponseBody> 
 pub(super) fn not_carried(what: &str) -> Response<ResponseBody> {
     json(
         StatusCode::NOT_IMPLEMENTED,
-        &json!({"error": format!("{what} is not supported"), "reason": NOT_CARRIED}),
+        &json!({"error": format!("{what} is not supported"), "reason": UNSUPPORTED}),
     )
 }
 

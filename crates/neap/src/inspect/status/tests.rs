@@ -129,7 +129,11 @@ fn elasti_services_are_shown_with_their_state() {
     let stalled = json!({"observedGeneration": 1,
         "conditions": [condition("Stalled", "ServiceMissing", "there is no Service cart")]});
     // A condition with status False is no problem; an unresolved reference is worth a note.
-    let mut over = condition("TriggersUnknown", "Decided", "its triggers say so");
+    let mut over = condition(
+        "TriggersUnknown",
+        "TriggersEvaluated",
+        "its triggers say so",
+    );
     over["status"] = "False".into();
     let unmatched = condition(
         "UnresolvedReferences",

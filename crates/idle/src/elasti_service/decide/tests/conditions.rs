@@ -21,7 +21,7 @@ fn replacing_resolvers_wakes_nothing_and_their_absence_does() {
     case.resolvers.clear();
     case.no_resolver_for = Duration::from_secs(3);
     let last = case.settle().pop().unwrap();
-    assert_eq!(last.reason.name, "ResolverAway");
+    assert_eq!(last.reason.name, "ResolversNotReady");
     assert_eq!(last.requeue_after, Some(Duration::from_secs(7)));
     assert_eq!(case.replicas, Some(0));
     case.no_resolver_for = Duration::from_secs(10);
@@ -321,7 +321,7 @@ fn a_dependency_is_woken_and_sleeps_again_after_its_cooldown() {
     case.dependent_wake = woken(case.now);
     case.settle();
     assert_eq!(case.replicas, Some(2));
-    assert_eq!(case.status().last_wake.unwrap().cause, "Needed");
+    assert_eq!(case.status().last_wake.unwrap().cause, "needed by web");
     case.ready_pods = 2;
     case.settle();
     case.pass(599);
@@ -367,7 +367,7 @@ fn unknown_triggers_are_reported_once_and_cleared() {
     assert_eq!(reported(&steps), 0);
     case.verdict = busy();
     case.settle();
-    is(&case, "TriggersUnknown", "False", "Decided");
+    is(&case, "TriggersUnknown", "False", "TriggersEvaluated");
     for (reason, undecided, outside) in [
         (Window::INVALID, "True", ""),
         (Window::CLOSED, "False", "True"),

@@ -123,7 +123,7 @@ fn it_wakes_and_resolvers_go_once_pods_are_proved_to_be_reached() {
     case.ready_pods = 1;
     case.settle();
     assert_eq!(case.slices.len(), 1, "nothing is proved");
-    is(&case.ready(), "False", "HandingOver");
+    is(&case.ready(), "False", "HandingOffToPods");
     case.proves = true;
     let steps = case.settle();
     let gone = steps.iter().position(Decision::deletes_slices);
@@ -244,7 +244,11 @@ fn a_longer_wait_replaces_an_impossible_proof() {
     case.pass(5);
     case.settle();
     assert_eq!(case.replicas, Some(0));
-    is(&case.condition("Unprovable"), "True", "NoProof");
+    is(
+        &case.condition("Unprovable"),
+        "True",
+        "RoutingNotVerifiable",
+    );
 }
 
 #[test]

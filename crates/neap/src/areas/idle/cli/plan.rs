@@ -272,7 +272,7 @@ mod tests {
         PlannedItem {
             kind: "ElastiService",
             key: Key::new("shop", "web"),
-            reason: Reason::new("CoolingDown", "its cooldown is not over"),
+            reason: Reason::new("CoolingDown", "the cooldown is not over"),
             changes: vec![line(&create), service_line(&free)],
             status: Some(json!({"mode": "serve"})),
             events: vec![EventDraft::normal("FellAsleep", "it sleeps")],
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             lines[1..],
             [
-                "Reason    CoolingDown: its cooldown is not over",
+                "Reason    CoolingDown: the cooldown is not over",
                 "Plan      1. create ElastiService shop/web: the annotations enable sleep",
                 "2. free resolver ports 20000: the service no longer uses them",
                 "Status    {",
