@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         code: Code("NT-FARM-0007"),
         title: "a configuration cannot be evaluated",
         cause: "The process that evaluates Jsonnet could not read its request, limit itself, or write its answer.",
-        remedy: "Run it as the operator does: it reads a request from its standard input.",
+        remedy: "This is an internal command. If the operator reports this, file a bug with its log.",
         class: Class::PlatformBug,
         retry: Retry::Never,
         http: 500,

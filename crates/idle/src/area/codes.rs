@@ -51,7 +51,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
     CatalogueEntry {
         code: Code("NT-IDLE-0006"),
         title: "services cannot sleep in this cluster",
-        cause: "The server does not have the kind ElastiService: the operator is not installed.",
+        cause: "The server does not serve the kind ElastiService: the operator is not installed.",
         remedy: "Install deploy/idle in the cluster, or try it in `neap up`, which includes it.",
         class: Class::UserFixable,
         retry: Retry::Never,
@@ -86,8 +86,8 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
     },
     CatalogueEntry {
         code: Code("NT-IDLE-0010"),
-        title: "the service is ambiguous",
-        cause: "A name was given together with -A, but a name refers to an object of one namespace.",
+        title: "a name cannot be combined with -A",
+        cause: "A name refers to an object of one namespace, and -A means all namespaces.",
         remedy: "Set the namespace with -n, or use --all.",
         class: Class::UserFixable,
         retry: Retry::Never,
@@ -105,7 +105,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
     CatalogueEntry {
         code: Code("NT-IDLE-0012"),
         title: "a service cannot be kept awake until that time",
-        cause: "`neap idle keep-awake` was given a time in the past, or one that ends after the latest time that can be stored.",
+        cause: "`neap idle keep-awake` was given a time in the past, or a time too far in the future to be stored.",
         remedy: "Use a time in the future; `--off` lets the service sleep again. To keep a service awake for good, delete its ElastiService.",
         class: Class::UserFixable,
         retry: Retry::Never,

@@ -177,7 +177,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
     CatalogueEntry {
         code: Code("NT-UP-0020"),
         title: "no addresses for pods and services",
-        cause: "Each `neap up` has a block of loopback addresses for its pods and services. All blocks are in use, or the one of the data folder is, which its Services have addresses of.",
+        cause: "Each `neap up` has a block of loopback addresses for its pods and services. All blocks are in use, or the block recorded in the data folder is in use; the existing Services have addresses in it.",
         remedy: "Stop the other `neap up`, correct the file block in the data folder, or run the API alone: neap up --bare.",
         class: Class::UserFixable,
         retry: Retry::Never,

@@ -151,10 +151,13 @@ async fn selected(scope: &ClusterScope, which: &Which) -> Result<Vec<ElastiServi
     }
     if scope.namespace.is_none() {
         let why = "a name refers to one namespace, and -A selects all of them";
-        return Err(
-            Failure::new("NT-IDLE-0010", Exit::Usage, "ambiguous service", why)
-                .remedy("set the namespace with -n, or use --all"),
-        );
+        return Err(Failure::new(
+            "NT-IDLE-0010",
+            Exit::Usage,
+            "a name cannot be combined with -A",
+            why,
+        )
+        .remedy("set the namespace with -n, or use --all"));
     }
     let mut services = Vec::new();
     for name in &which.names {

@@ -75,7 +75,7 @@ pub(super) async fn decide(
 }
 
 fn needs_reason() -> Failure {
-    let why = "an override is shown to everybody who asks about the release, and says why";
+    let why = "the reason of an override is shown with the release";
     Failure::new("NT-RELEASE-0004", Exit::Usage, "a reason is missing", why)
         .remedy("add --reason TEXT")
 }

@@ -133,7 +133,7 @@ impl Releases {
 
     fn unserved(&self) -> Failure {
         let why = format!(
-            "{} does not have the kinds of releases",
+            "{} does not serve the kinds of releases",
             self.cluster.address
         );
         Failure::new(
