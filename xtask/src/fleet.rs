@@ -10,16 +10,16 @@ pub(crate) struct Fleet {
     /// How many clusters are created at once
     #[arg(long, default_value_t = 100)]
     clusters: usize,
-    /// One of the two backends is killed every so many seconds
+    /// Seconds between two kills; each kills one of the two backends
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     kill_every: u64,
-    /// How many seconds a cluster takes to settle
+    /// Simulated seconds until a new cluster's operators are available
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     settle: u64,
-    /// Chooses who is killed, of two with equally much work
+    /// Chooses which backend is killed if both have the same amount of work
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// Kill the database of a store so many times instead, while it is written to
+    /// Instead, kill the database of a store this many times while it is written to
     #[arg(long, value_name = "NUMBER")]
     database_kills: Option<u32>,
 }

@@ -18,16 +18,16 @@ pub(crate) struct Loss {
     /// With real processes, in real time
     #[arg(long, conflicts_with = "budget")]
     real: bool,
-    /// Only this one, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
+    /// Only this cell, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
     #[arg(long, value_name = "CELL")]
     cell: Vec<String>,
-    /// Only those whose data plane lags so many seconds; may be given several times
+    /// Only the cells whose data plane lags by this many seconds; may be given several times
     #[arg(long, value_name = "SECONDS", conflicts_with = "cell")]
     lag: Vec<u64>,
-    /// Ends after about so many seconds, with fewer cycles where they take long
+    /// Time limit in seconds; cells whose cycles take long get fewer of them
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
-    /// Where chances come from
+    /// Seed of the random choices
     #[arg(long, default_value_t = 7)]
     seed: u64,
     /// How to print what came of it

@@ -74,7 +74,9 @@ pub enum Refusal {
     #[error("the ConfigMap {0} does not exist or has no key {CONFIG_KEY}")]
     NoConfig(String),
     /// The original reads configurations up to a limit.
-    #[error("the configuration has {0} bytes, and the original reads at most {ANNOTATION_LIMIT}")]
+    #[error(
+        "the configuration has {0} bytes, and OpenShift's release-controller reads at most {ANNOTATION_LIMIT}"
+    )]
     TooLarge(usize),
 }
 

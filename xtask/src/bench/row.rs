@@ -24,7 +24,7 @@ pub(super) enum Better {
 pub(super) enum Asked {
     /// Our figure is no worse than this, whatever the peer's is.
     Limit(f64),
-    /// Our figure is so many times as good as the peer's.
+    /// The least ratio by which our figure is better than the peer's.
     Times(f64),
     /// Nothing is asked; the figure is there to be known.
     Nothing,

@@ -88,7 +88,10 @@ async fn a_stream_is_handed_over_and_back() {
     );
     contains(&server.neap_anywhere(&["demo", "reject"]), &["is Rejected"]);
     let back = server.neap(&["release", "hand-back", STREAM, "--wait", "0s"]);
-    contains(&back, &["the original owns releases/4.21-latest"]);
+    contains(
+        &back,
+        &["OpenShift's release-controller owns releases/4.21-latest"],
+    );
     contains(&server.neap_anywhere(&["demo", "repair"]), &["is Accepted"]);
     let unknown = server.neap(&["release", "hand-over", "none", "--wait", "0s"]);
     assert_eq!(unknown.code, Some(3), "{unknown:?}");

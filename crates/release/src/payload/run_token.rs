@@ -1,6 +1,6 @@
 //! Proof that a ProwJob was launched by this controller.
 //!
-//! Anybody who may create ProwJobs can give one the labels and the name of a run. So each run has a token: a
+//! Every user who may create ProwJobs can give one the labels and the name of a run. So each run has a token: a
 //! code over the uid of its payload and its own name, made with a key that only the controllers of
 //! releases can read. A ProwJob with a wrong token, or none, does not count.
 

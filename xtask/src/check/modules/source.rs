@@ -20,7 +20,7 @@ impl Source {
     }
 
     /// The top-level modules of the crate that the file names, each with its line. `depth` is the number
-    /// of modules from the crate's root down to the file: so many `super::` lead to the root.
+    /// of modules from the crate's root down to the file, and of the `super::` that lead back to the root.
     pub(super) fn uses(&self, depth: usize) -> Vec<(String, usize)> {
         let mut found = Vec::new();
         for (at, word) in words(&self.0) {

@@ -142,7 +142,7 @@ struct WorkersOptions {
 
 #[derive(Debug, Args)]
 struct MatchOptions {
-    /// Message of the scheduler that no workers exist
+    /// The scheduler's 'No workers exist...' error message
     message: Option<String>,
 
     /// Instance name of the action
@@ -201,8 +201,8 @@ struct BazelrcOptions {
     #[arg(long, default_value = "")]
     farm: String,
 
-    /// Print the address of the frontend's Service instead of its name, for machines that reach the one and
-    /// do not resolve the other, such as the machine of neap up
+    /// Print the address of the frontend's Service instead of its name, for clients that cannot resolve
+    /// cluster DNS names, such as those on the machine of neap up
     #[arg(long)]
     cluster_ip: bool,
 

@@ -75,7 +75,7 @@ pub(crate) struct FleetUpOptions {
     #[arg(long, value_name = "ADDRESS", env = "NEAP_FLEET_STORE")]
     fleet_store: Option<String>,
 
-    /// Time until the parts of a new cluster have settled
+    /// Simulated time until a new cluster's operators are available
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     fleet_settle: Duration,
 }

@@ -34,15 +34,18 @@ Flags, as in KubeElasti (one dash or two; the value after = or as the next argum
 Required variables: ELASTI_{RESOLVER,OPERATOR}_{NAMESPACE,DEPLOYMENT_NAME,SERVICE_NAME,PORT} and
 ELASTI_RESOLVER_PROXY_PORT. Optional variables: POLLING_INTERVAL, WATCH_NAMESPACES,
 PROMETHEUS_TRIGGER_SERVER_ADDRESS, PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER,
-PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS, ELASTI_RESOLVER_PORT_RANGE, ELASTI_GRACE_SECONDS,
-ELASTI_LISTEN_ADDRESS and ELASTI_TOKEN_FILE.";
+PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS, ELASTI_ANNOTATION_SERVERS, ELASTI_ANNOTATION_MAX_REPLICAS,
+ELASTI_RESOLVER_PORT_RANGE, ELASTI_GRACE_SECONDS, ELASTI_START_SECONDS, ELASTI_FAILED_SLEEP_SECONDS,
+ELASTI_LISTEN_ADDRESS, ELASTI_TOKEN_FILE, ELASTI_{OPERATOR,RESOLVER}_SERVICE_ACCOUNT, SENTRY_DSN and
+SENTRY_ENVIRONMENT.";
 
 const RESOLVER_HELP: &str = "\
 Required variables: those of the operator, and KUBERNETES_CLUSTER_DOMAIN. Optional variables:
 HEADER_FOR_HOST, REQ_TIMEOUT, QUEUE_SIZE, WATCH_NAMESPACES, ELASTI_OPERATOR_ADDRESS,
-ELASTI_DRAIN_SECONDS, ELASTI_LISTEN_ADDRESS, ELASTI_TOKEN_FILE and
-ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS. The resolver connects to the cluster of KUBECONFIG, or to the
-cluster in which its pod runs.";
+ELASTI_DRAIN_SECONDS, ELASTI_LISTEN_ADDRESS, ELASTI_TOKEN_FILE, ELASTI_UNBOUNDED_METRICS,
+ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS, ELASTI_{OPERATOR,RESOLVER}_SERVICE_ACCOUNT, SENTRY_DSN and
+SENTRY_ENVIRONMENT. Other variables of KubeElasti are validated and have no effect. The resolver connects
+to the cluster of KUBECONFIG, or to the cluster in which its pod runs.";
 
 const PLAN_HELP: &str = "\
 Reads the objects that the operator reads, and prints its next decision: the writes in order, each with
@@ -277,7 +280,7 @@ pub(super) struct KeepOptions {
 
 #[derive(Debug, Args)]
 pub(super) struct UninstallOptions {
-    /// Uninstall; without this flag, only print what would be done
+    /// Confirm the uninstall; without this flag, print how many services would be deleted and fail
     #[arg(long)]
     pub(super) yes: bool,
 
@@ -285,7 +288,7 @@ pub(super) struct UninstallOptions {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(super) wait: Duration,
 
-    /// Namespace of the operator; annotated so that the operator creates nothing more
+    /// Namespace of the operator; it is annotated so that the operator stops creating objects
     #[arg(long, value_name = "NAMESPACE", default_value = "elasti")]
     pub(super) operator_namespace: String,
 

@@ -193,7 +193,7 @@ pub(super) struct AssembleOptions {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     include: Vec<String>,
 
-    /// Leave images alone that manifests name and the input does not have
+    /// Do not fail if a manifest references an image that is not in the input
     #[arg(long)]
     allow_missing_images: bool,
 
@@ -209,7 +209,7 @@ pub(super) struct AssembleOptions {
     #[arg(long, value_name = "PULLSPEC")]
     to_image_base: Option<String>,
 
-    /// Keep a list of manifests: one image for each platform of the base
+    /// Push a manifest list with one image per platform of the base
     #[arg(long)]
     keep_manifest_list: bool,
 

@@ -57,7 +57,7 @@ pub(super) struct RpOptions {
     #[arg(long, value_name = "FILE", required_unless_present = "backend")]
     tls_key: Option<PathBuf>,
 
-    /// Certificates that ARM presents, PEM: a caller has exactly one of them; read again when they change
+    /// Certificates of ARM, PEM: a caller must present one of these certificates; read again when they change
     #[arg(long, value_name = "FILE", required_unless_present_any = ["backend", "development_authorizer"])]
     arm_client_certs: Option<PathBuf>,
 
@@ -81,7 +81,7 @@ pub(super) struct RpOptions {
     #[arg(long, value_name = "DOMAIN", env = "DOMAIN_NAME")]
     domain: String,
 
-    /// Do not ask clusters for what only they know
+    /// Do not add live cluster data to responses
     #[arg(long)]
     without_enrichment: bool,
 

@@ -186,7 +186,7 @@ pub(in super::super) struct MirrorOptions {
     #[arg(long)]
     pub(super) skip_release_image: bool,
 
-    /// Name lists of manifests as such
+    /// Preserve manifest lists in names (suffix -multi) and in imported tags
     #[arg(long)]
     pub(super) keep_manifest_list: bool,
 
@@ -237,7 +237,7 @@ pub(in super::super) struct ReimportOptions {
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// One pass, and not one every interval
+    /// Run one pass and exit
     #[arg(long)]
     pub(super) once: bool,
 
@@ -287,7 +287,7 @@ pub(in super::super) struct CleanupOptions {
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// One pass, and not one every interval
+    /// Run one pass and exit
     #[arg(long)]
     pub(super) once: bool,
 
