@@ -54,16 +54,12 @@ pub struct Facts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
     /// It is in its desired state.
-    #[serde(rename = "Well")]
     Healthy,
     /// It is being brought there.
-    #[serde(rename = "OnItsWay")]
     Progressing,
     /// It is not in its desired state.
-    #[serde(rename = "Troubled")]
     Degraded,
     /// It is being deleted.
-    #[serde(rename = "Leaving")]
     Terminating,
     /// There is no such object.
     #[serde(rename = "Missing")]

@@ -98,7 +98,7 @@ async fn explain_shows_the_reasons_of_an_objects_state() {
         &["explain", "services/web", "-o", "json"],
     ));
     assert_eq!(json["kind"], "Explanation");
-    assert_eq!(json["verdict"], "Troubled");
+    assert_eq!(json["verdict"], "Degraded");
     assert_eq!(json["object"]["kind"], "Service");
     let why = |at: usize| json["why"][at].as_str().unwrap();
     assert!(why(0).starts_with("pod web-0: the container"), "{json}");
