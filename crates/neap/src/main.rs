@@ -7,6 +7,7 @@
 mod areas;
 mod cli;
 mod completion;
+mod dispatch;
 mod environment;
 mod exit;
 mod inspect;
@@ -24,7 +25,6 @@ use clap::Parser;
 
 use crate::{
     cli::{Cli, Command},
-    exit::Failure,
     symbols::Symbols,
 };
 
@@ -34,9 +34,8 @@ use crate::{
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
     // Fails only if a provider is already installed, which serves as well.
-    let _ = provider.install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 
     let cli = Cli::parse();
     if let Command::Launch { description } = &cli.command {
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
     let symbols = Symbols::choose(cli.ascii);
     // Dropping `exports` flushes pending traces and errors.
     let done = logging::start(cli.verbose, &cli.command).and_then(|exports| {
-        let done = run(cli.command, symbols);
+        let done = dispatch::run(cli.command, symbols);
         drop(exports);
         done
     });
@@ -56,22 +55,5 @@ fn main() -> ExitCode {
             let _ = failure.print(&mut io::stderr().lock(), symbols);
             failure.exit().into()
         }
-    }
-}
-
-fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
-    match command {
-        Command::Up(options) => up::run(options, symbols),
-        Command::Down(options) => up::background::down(&options, &mut io::stdout().lock()),
-        Command::Logs(options) => up::background::logs(&options, &mut io::stdout().lock()),
-        Command::Manual { folder } => manual::write(&folder),
-        Command::Inspect(command) => inspect::run(command, symbols, &mut io::stdout().lock()),
-        Command::Area(command) => command.run(symbols, &mut io::stdout().lock()),
-        Command::Demo(command) => inspect::block_on(command.run(symbols, &mut io::stdout().lock())),
-        Command::Sample(sample) => sample::run(sample),
-        // Handled in `main`, because its exit code is that of the container.
-        Command::Launch { .. } => Ok(()),
-        Command::Version { output } => version::print(output, &mut io::stdout().lock()),
-        Command::Completion { shell } => completion::print(shell, &mut io::stdout().lock()),
     }
 }
