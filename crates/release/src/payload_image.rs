@@ -42,6 +42,14 @@ pub mod text;
 
 pub mod difference;
 
+pub mod source;
+
+pub mod working_copies;
+
+pub mod changelog;
+
+pub mod bugs;
+
 pub mod extract;
 
 pub mod mirror;

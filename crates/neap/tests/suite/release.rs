@@ -4,6 +4,7 @@
 mod bad_input;
 mod peers;
 mod registries;
+mod sources;
 
 use std::{
     path::Path,

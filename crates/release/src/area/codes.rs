@@ -156,4 +156,13 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         retry: Retry::WithBackoff,
         http: 409,
     },
+    CatalogueEntry {
+        code: Code("NT-RELEASE-0111"),
+        title: "sources of a payload could not be read",
+        cause: "A repository is not reached or does not have a commit, a bug is not shown to everybody, or the label of an image names no repository. Everything else was printed.",
+        remedy: "Correct what the message names, or fetch the repository into the folder.",
+        class: Class::UserFixable,
+        retry: Retry::WithBackoff,
+        http: 502,
+    },
 ];

@@ -13,6 +13,7 @@ mod programs;
 mod progress;
 mod registry;
 mod signature;
+mod sources;
 
 use std::{io::Write, path::PathBuf};
 

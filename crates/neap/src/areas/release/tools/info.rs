@@ -19,7 +19,7 @@ use super::{
     failure::failed,
     output, programs,
     registry::{image, platforms},
-    signature,
+    signature, sources,
 };
 use crate::{
     exit::{Exit, Failure, chain},
@@ -32,8 +32,14 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
     let payload = read(&client, &options.images[0], &platforms).await?;
     if let Some(second) = options.images.get(1) {
         let other = read(&client, second, &platforms).await?;
+        if options.changelog.is_some() || options.bugs.is_some() {
+            return sources::changes(options, &client, &payload, &other, out).await;
+        }
         let json = options.output == InfoFormat::Json;
         return show_difference(&payload, &other, options.commits, json, out);
+    }
+    if options.changelog.is_some() || options.bugs.is_some() {
+        return Err(sources::one_payload());
     }
     if let Some(name) = &options.image_for {
         let tag = payload.contents.references.tag(name);
@@ -83,6 +89,9 @@ pub(super) async fn extract(options: &ExtractOptions, out: &mut dyn Write) -> Re
     let payload = read(&client, &options.image, &platforms).await?;
     if options.tools || options.command.is_some() {
         return programs::extract(options, &client, &payload, out).await;
+    }
+    if let Some(folder) = &options.git {
+        return sources::check_out(folder, options.output.is_some(), &payload, out);
     }
     let contents = &payload.contents;
     let what = "cannot extract files";

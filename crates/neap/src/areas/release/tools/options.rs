@@ -13,6 +13,13 @@ Examples:
   neap release extract reg.example/ocp/release:4.99.0 --command oc --to bin   one program
   neap release extract reg.example/ocp/release:4.99.0 --tools --command-os '*' --to tools";
 
+/// What `neap release extract --git` does
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum GitOutput {
+    /// Only verify the commits
+    Commit,
+}
+
 /// Formats of `neap release info`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in super::super) enum InfoFormat {
@@ -29,7 +36,7 @@ pub(in super::super) enum InfoFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("show").args(["commits", "commit_urls", "pullspecs", "contents", "size", "image_for"])))]
+#[command(group(ArgGroup::new("show").args(["commits", "commit_urls", "pullspecs", "contents", "size", "image_for", "changelog", "bugs"])))]
 pub(in super::super) struct InfoOptions {
     /// Payload; with a second one, what is different
     #[arg(required = true, num_args = 1..=2, value_name = "PULLSPEC")]
@@ -54,6 +61,18 @@ pub(in super::super) struct InfoOptions {
     /// Show the size of each image
     #[arg(long)]
     pub(super) size: bool,
+
+    /// Show the pull requests between two payloads. Their sources are in this folder, or are cloned into it
+    #[arg(long, value_name = "DIR")]
+    pub(super) changelog: Option<PathBuf>,
+
+    /// Show the bugs that are fixed between two payloads; the folder is that of --changelog
+    #[arg(long, value_name = "DIR", conflicts_with = "changelog")]
+    pub(super) bugs: Option<PathBuf>,
+
+    /// Do not ask Jira and Bugzilla about the bugs
+    #[arg(long, requires = "bugs")]
+    pub(super) skip_bug_check: bool,
 
     /// Print the pull spec of one component
     #[arg(long, value_name = "NAME")]
@@ -101,6 +120,14 @@ pub(in super::super) struct ExtractOptions {
     /// System of the programs: linux, mac, windows, OS/ARCH, or * for all; by default that of this machine
     #[arg(long, value_name = "OS")]
     pub(super) command_os: Option<String>,
+
+    /// Check out the sources of all images in this folder, each as HOST/PATH@COMMIT
+    #[arg(long, value_name = "DIR", conflicts_with = "to")]
+    pub(super) git: Option<PathBuf>,
+
+    /// With --git: commit only verifies that the sources have the commits of the images
+    #[arg(short, long, value_enum, value_name = "FORMAT", requires = "git")]
+    pub(super) output: Option<GitOutput>,
 
     /// Only requests for credentials
     #[arg(long)]
