@@ -30,13 +30,13 @@ pub(crate) struct Faults {
     /// With --walk or --starts: only the chain or the start state of this number
     #[arg(long, value_name = "N")]
     number: Option<u64>,
-    /// Tries the trial itself: plants mistakes into the code, and asks whether they are found
+    /// Tests the trial itself: plants defects in the code and checks that each is detected
     #[arg(long)]
     self_test: bool,
-    /// Fails unless every figure is as it was asked for, those of speed too
+    /// Fails also if a figure misses its limit, those of speed included
     #[arg(long)]
     figures: bool,
-    /// How to print what came of it: text or json
+    /// Output format: text or json
     #[arg(short, long, default_value = "text")]
     output: String,
 }

@@ -74,7 +74,7 @@ pub struct Facts {
     pub former: Option<FormerTarget>,
     /// The verdict of the triggers.
     pub verdict: Verdict,
-    /// The last proof of whom the data plane reaches.
+    /// The last proof of where the data plane routes.
     pub proof: Option<Proof>,
     /// The resolver ports that it may have.
     pub ports: Result<GrantedPorts, PortsExhausted>,

@@ -1,4 +1,4 @@
-//! Proofs of whom the data plane reaches: resolvers or pods.
+//! Proofs of where the data plane routes: to resolvers or pods.
 
 use std::{fmt, net::IpAddr};
 
@@ -50,7 +50,7 @@ pub struct Proof {
     pub holds: bool,
 }
 
-/// Finds out whom the data plane reaches, with connections that send no byte.
+/// Finds out where the data plane routes, with connections that send no byte.
 pub trait Prover: fmt::Debug + Send + Sync {
     /// Whether the claim holds, from every resolver and for every port. It returns within seconds; if
     /// something prevents the check, the claim is not proved.

@@ -1,4 +1,4 @@
-//! Proves whom the data plane reaches, with the help of the resolvers.
+//! Proves where the data plane routes, with the help of the resolvers.
 //!
 //! Each resolver opens connections to the address of a Service and closes them without sending a byte. Then
 //! all resolvers report which of these they accepted, by source address and port. A connection that was

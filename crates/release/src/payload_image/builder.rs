@@ -196,7 +196,7 @@ pub async fn build(client: &RegistryClient, request: Request) -> Result<Built, E
 }
 
 /// Pushes a payload. The tag is written when everything that it names is there; until then, and after a
-/// failure, it stands for what it stood for before.
+/// failure, it still points to the previous image.
 pub async fn push(
     client: &RegistryClient,
     built: &Built,

@@ -17,7 +17,7 @@ pub struct StreamOptions {
     pub architecture: Architecture,
     /// The suffix of the ImageStreams whose jobs also inform about Stable releases; none if empty.
     pub art_suffix: String,
-    /// Build clusters that are as good as each other.
+    /// Interchangeable build clusters.
     pub cluster_groups: Vec<Vec<String>>,
     /// Manifest lists are kept.
     pub manifest_list_mode: bool,
