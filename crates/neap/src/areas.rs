@@ -25,7 +25,8 @@ use neap_kit::{
 use serde_json::Value;
 
 pub(crate) use self::{
-    host::{Host, HostEnvironment, HostedParts},
+    definitions::served,
+    host::{Host, HostEnvironment, HostedParts, StartGate},
     release::DemoCommand,
 };
 use crate::{exit::Failure, symbols::Symbols};

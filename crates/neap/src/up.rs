@@ -14,6 +14,7 @@ mod kubeconfig;
 mod limits;
 mod listen;
 pub(crate) mod private;
+mod ready_notice;
 mod running;
 mod runtime;
 mod runtimes;
@@ -31,7 +32,7 @@ use self::{
     cluster_setup::ClusterSetup,
     folder::{Folder, abandoned},
     identity::{Identity, SuppliedCredentials},
-    listen::Address,
+    ready_notice::ReadyNotice,
     running::Running,
     runtimes::Runtimes,
     server::{Server, ServerOptions},
@@ -147,12 +148,12 @@ async fn start(
     kubeconfig::write(&kubeconfig, &address.url(), &context, &identity)?;
     transcript.done("api", &address.url());
     let world = cluster_setup.build(&server, &address, &identity, folder, transcript)?;
-    announce(options, &address, &kubeconfig, transcript);
     Ok(Running {
         server,
         world,
         listener,
         tls,
+        notice: ReadyNotice::new(options, &address, kubeconfig),
     })
 }
 
@@ -167,25 +168,5 @@ fn store_detail(options: &UpOptions) -> String {
     match &options.data {
         Some(folder) => format!("stored in {}", folder.display()),
         None => "in memory (keep it with --data ./neap-data)".to_owned(),
-    }
-}
-
-fn announce(
-    options: &UpOptions,
-    address: &Address,
-    kubeconfig: &std::path::Path,
-    transcript: &mut Transcript,
-) {
-    if address.reachable_from_outside() {
-        transcript.note("other machines can connect to this address; they need the kubeconfig or other valid credentials");
-    }
-    let stop = match (&options.data, &options.kubeconfig) {
-        (Some(data), _) => format!("Ctrl-C; everything stays in {}", data.display()),
-        (None, Some(_)) => "Ctrl-C; only the kubeconfig is left behind".to_owned(),
-        (None, None) => "Ctrl-C; nothing is left behind".to_owned(),
-    };
-    transcript.ready(kubeconfig, &stop);
-    if logging::separate_from_stdout() {
-        tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
     }
 }

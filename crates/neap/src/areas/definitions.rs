@@ -3,39 +3,66 @@
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use neap_kit::{apply::Error, context::Context, definitions, manager::Component, why::chain};
+use neap_kit::{
+    apply::{Error, Writer},
+    clock::Clock,
+    context::Context,
+    definitions,
+    key::Key,
+    manager::Component,
+    why::chain,
+};
+
+use super::host::StartGate;
 
 /// The delay after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The time between two looks at a definition that the server does not serve yet.
+const SERVED_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Installs the definitions once. One that a user deletes is created again by the next start.
+/// Installs the definitions once, and drops the gate when the server serves their kinds: `kubectl apply` right
+/// after "Ready" finds them. A definition that a user deletes is created again by the next start.
 pub(super) fn component(
     context: &Context,
     parts: Vec<fn() -> Vec<CustomResourceDefinition>>,
+    gate: StartGate,
 ) -> Component {
     let (writer, clock) = (context.writer("neap-up"), context.clock);
     Component::new("definitions", move |stop| async move {
         let installing = async {
-            for definition in parts.iter().flat_map(|definitions| definitions()) {
-                while let Err(error) = install(&writer, &definition).await {
+            let all: Vec<_> = parts.iter().flat_map(|part| part()).collect();
+            for definition in &all {
+                while let Err(error) = install(&writer, definition).await {
                     tracing::warn!(error = chain(&error), "a definition is not installed yet");
                     clock.sleep(RETRY_DELAY).await;
                 }
+            }
+            for definition in &all {
+                served(&writer, clock, &Key::of(definition)).await;
             }
         };
         tokio::select! {
             () = stop.cancelled() => return,
             () = installing => {}
         }
+        drop(gate);
         stop.cancelled().await;
     })
 }
 
-async fn install(
-    writer: &neap_kit::apply::Writer,
-    definition: &CustomResourceDefinition,
-) -> Result<(), Error> {
+async fn install(writer: &Writer, definition: &CustomResourceDefinition) -> Result<(), Error> {
     definitions::install(writer, definition.clone(), false)
         .await
         .map(drop)
+}
+
+/// Returns when the server serves the kind of the definition, or the definition is gone.
+pub(crate) async fn served(writer: &Writer, clock: Clock, name: &Key) {
+    loop {
+        match writer.find::<CustomResourceDefinition>(name).await {
+            Ok(found) if found.as_ref().is_none_or(definitions::is_established) => return,
+            Ok(_) => clock.sleep(SERVED_INTERVAL).await,
+            Err(_) => clock.sleep(RETRY_DELAY).await,
+        }
+    }
 }

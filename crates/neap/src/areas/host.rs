@@ -13,6 +13,7 @@ use neap_kit::{
     manager::{Component, ComponentStarter, Health},
 };
 use neap_world::node::address::Block;
+use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use super::definitions;
 use crate::{
@@ -42,6 +43,12 @@ pub(crate) struct HostEnvironment<'a> {
     pub(crate) starter: &'a ComponentStarter,
 }
 
+/// Something that has to happen before `neap up` says that it is ready. Dropped when it has happened.
+#[derive(Debug)]
+pub(crate) struct StartGate {
+    _token: TaskTrackerToken,
+}
+
 /// What areas have added to `neap up`.
 #[derive(Debug, Default)]
 pub(crate) struct HostedParts {
@@ -49,6 +56,8 @@ pub(crate) struct HostedParts {
     pub(crate) components: Vec<Component>,
     /// What the start-up transcript says: a title and a text, such as the URL of a registry.
     pub(crate) announcements: Vec<(&'static str, String)>,
+    /// Empty when everything has happened that has to happen before `neap up` is ready.
+    pub(crate) gates: TaskTracker,
 }
 
 /// What `neap up` offers to an area.
@@ -57,7 +66,7 @@ pub(crate) struct Host<'a> {
     environment: HostEnvironment<'a>,
     area: Area,
     addresses: u32,
-    /// Built when `neap up` runs already: the start does not wait for them.
+    /// Installed when `neap up` runs already, before it says that it is ready.
     definitions: Vec<fn() -> Vec<CustomResourceDefinition>>,
     parts: HostedParts,
 }
@@ -81,7 +90,9 @@ impl<'a> Host<'a> {
     /// What the areas have added.
     pub(crate) fn into_parts(mut self) -> HostedParts {
         if !self.definitions.is_empty() {
-            let component = definitions::component(self.environment.context, self.definitions);
+            let gate = self.start_gate();
+            let context = self.environment.context;
+            let component = definitions::component(context, self.definitions, gate);
             self.parts.components.push(component);
         }
         self.parts
@@ -168,6 +179,13 @@ impl<'a> Host<'a> {
     /// Installs the definitions of the area, whether or not something runs for them.
     pub(crate) fn install_definitions(&mut self) {
         self.definitions.push(self.area.definitions);
+    }
+
+    /// `neap up` does not say that it is ready before the gate is dropped, or a bound has passed.
+    pub(crate) fn start_gate(&self) -> StartGate {
+        StartGate {
+            _token: self.parts.gates.token(),
+        }
     }
 
     /// Adds a line to the start-up transcript: a title in one word, and a text such as a URL.

@@ -74,7 +74,8 @@ fn follow_start(log: &Path, child: &mut Child, out: &mut dyn Write) -> Result<()
         let ended = child.try_wait().map_err(|error| unusable(log, &error))?;
         while let Some(line) = lines.next().map_err(|error| unusable(log, &error))? {
             // The server tells how to stop it with Ctrl-C, which does not reach it here.
-            if !line.starts_with("  stop ") {
+            // What it logs meanwhile stays in the file.
+            if !line.starts_with("  stop ") && !line.starts_with('{') {
                 writeln!(out, "{line}").map_err(|error| Failure::output(&error))?;
             }
             ready |= line.starts_with(READY);

@@ -5,9 +5,12 @@ use std::{convert::Infallible, fs, io, sync::Arc, time::Duration};
 use neap_world::node::process::CONTAINER_THREAD;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{server::Server, signals::Signals, transcript::Transcript, world::World};
+use super::{
+    ready_notice::ReadyNotice, server::Server, signals::Signals, transcript::Transcript,
+    world::World,
+};
 use crate::{
     environment::{TaskPanic, TaskPanics},
     exit::{Exit, Failure},
@@ -18,12 +21,17 @@ use crate::{
 /// server itself allows less, and the last sync of the store.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Bounds the wait for the kinds of the areas before the start-up transcript says "Ready".
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A server that is ready to serve.
 pub(super) struct Running {
     pub(super) server: Server,
     pub(super) world: Option<World>,
     pub(super) listener: TcpListener,
     pub(super) tls: Arc<ServerConfig>,
+    /// Printed when the server serves, with the kinds of the areas.
+    pub(super) notice: ReadyNotice,
 }
 
 impl Running {
@@ -38,9 +46,11 @@ impl Running {
         let (stop_world, stop) = (CancellationToken::new(), CancellationToken::new());
         let stopped = stop.clone().cancelled_owned();
         let serving = self.server.serve(self.listener, self.tls, stopped);
+        let gates = self.world.as_ref().map(|world| world.gates.clone());
         let world_running = run_world(self.world, stop_world.clone());
         tokio::pin!(serving, world_running);
         tokio::select! {
+            never = announce(gates, &self.notice, transcript) => match never {},
             result = &mut serving => return Err(ended(result)),
             result = &mut world_running => return result,
             panicked = panics.next() => return Err(task_panicked(&panicked)),
@@ -69,6 +79,23 @@ impl Running {
             never = report_waiting(transcript) => match never {},
         }
     }
+}
+
+/// Prints the end of the transcript when everything is there that a user may ask for at once.
+async fn announce(
+    gates: Option<TaskTracker>,
+    notice: &ReadyNotice,
+    transcript: &mut Transcript,
+) -> Infallible {
+    if let Some(gates) = gates {
+        gates.close();
+        match tokio::time::timeout(START_TIMEOUT, gates.wait()).await {
+            Ok(()) => transcript.done("kinds", "custom resources of all areas are served"),
+            Err(_) => transcript.note("some custom resources are not served yet; see the log"),
+        }
+    }
+    notice.print(transcript);
+    std::future::pending().await
 }
 
 /// Prints the number of containers that still run, until none does.

@@ -27,7 +27,7 @@ use neap_world::{
     },
     proxy,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     address_block::BlockClaim, audit::AuditedProcess, limits::ConnectionLimits, listen::Address,
@@ -102,6 +102,8 @@ pub(super) struct World {
     manager: Manager,
     /// Access to the containers of the node.
     pub(super) access: Access,
+    /// Empty when everything has happened that has to happen before `neap up` is ready.
+    pub(super) gates: TaskTracker,
     /// What areas say about themselves: a title and a text.
     pub(super) announcements: Vec<(&'static str, String)>,
     /// Why containers have no namespaces of their own, if they have none.
@@ -171,6 +173,7 @@ impl World {
         Ok(Self {
             manager,
             access,
+            gates: hosted.gates,
             announcements: hosted.announcements,
             isolation_refused,
         })

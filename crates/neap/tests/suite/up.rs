@@ -55,6 +55,23 @@ fn transcript_has_steps_kubeconfig_and_next_steps() {
 }
 
 #[test]
+fn kinds_of_all_areas_are_served_once_the_transcript_says_ready() {
+    let sandbox = Sandbox::new();
+    let neap = sandbox.up(&[]);
+    let config = neap.kubeconfig();
+    let client = HttpsClient::new(&config, Credentials::Token(config.token.clone()));
+    for resource in [
+        "buildbarn.io/v1alpha1/buildbarnworkers",
+        "elasti.truefoundry.com/v1alpha1/elastiservices",
+        "image.openshift.io/v1/imagestreams",
+        "neaptide.dev/v1alpha1/operations",
+        "release.openshift.io/v1alpha1/releasepayloads",
+    ] {
+        assert_eq!(client.get(&format!("/apis/{resource}")), 200, "{resource}");
+    }
+}
+
+#[test]
 fn kubectl_connects_with_the_kubeconfig() {
     let sandbox = Sandbox::new();
     let neap = sandbox.up(&[]);

@@ -83,7 +83,8 @@ pub(super) fn host(host: &mut Host<'_>, options: &IdleUpOptions) -> Result<(), F
     let operator = (operator_socket, &operator);
     let components = neap_idle::components(context, host.health(), operator, (sockets, &resolver));
     host.add(components.map_err(setup_failed)?);
-    host.add([objects.component(context)]);
+    let gate = host.start_gate();
+    host.add([objects.component(context, gate)]);
     Ok(())
 }
 

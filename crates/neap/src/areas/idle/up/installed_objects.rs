@@ -22,7 +22,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{INTERNAL, NAMESPACE, OPERATOR, RESOLVER, RESOLVER_SERVICE, SHARED, token};
-use crate::up::private;
+use crate::{
+    areas::{StartGate, served},
+    up::private,
+};
 
 /// The EndpointSlice with the address of the resolver.
 const SLICE: &str = "elasti-resolver-service-neap";
@@ -67,11 +70,13 @@ enum Error {
 }
 
 impl InstalledObjects {
-    pub(super) fn component(self, context: &Context) -> Component {
+    /// The gate is dropped when everything is there for the first time.
+    pub(super) fn component(self, context: &Context, gate: StartGate) -> Component {
         let (writer, clock) = (context.writer("neap-up"), context.clock);
         Component::new("idle-objects", move |stop| async move {
             let mut renewed = Duration::ZERO;
             let mut state = ObjectState::default();
+            let mut gate = Some(gate);
             let reconciling = async {
                 loop {
                     let now = clock.uptime();
@@ -85,6 +90,10 @@ impl InstalledObjects {
                         }
                     }
                     let pause = if reconciled.is_ok() {
+                        if let Some(gate) = gate.take() {
+                            served(&writer, clock, &Key::of(&ElastiService::crd())).await;
+                            drop(gate);
+                        }
                         CHECK_INTERVAL
                     } else {
                         RETRY_DELAY
@@ -212,7 +221,7 @@ mod tests {
     }
 
     async fn server() -> TestServer {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)));
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)));
         let pocket = pocket.await.unwrap();
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
