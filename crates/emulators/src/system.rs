@@ -42,8 +42,13 @@ pub struct Emulator<S> {
 impl<S: System> Emulator<S> {
     /// A system without faults.
     pub fn new(system: S, clock: Clock) -> Self {
+        Self::sharing(Arc::new(system), clock)
+    }
+
+    /// The same for a system that others use as well, each with a log and a fault book of its own.
+    pub fn sharing(system: Arc<S>, clock: Clock) -> Self {
         Self {
-            system: Arc::new(system),
+            system,
             clock,
             calls: CallLog::default(),
             faults: FaultBook::default(),
