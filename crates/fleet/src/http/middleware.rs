@@ -230,7 +230,9 @@ pub(super) fn referer(request: &Head) -> http::Uri {
         let host = header_text(request.headers(), header::HOST.as_str());
         let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
         let host = host.unwrap_or("localhost:8443");
-        format!("https://{host}{}", request.uri()).parse().ok()
+        // Over HTTP/2 the URI has a scheme and an authority of its own.
+        let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
+        format!("https://{host}{path}").parse().ok()
     };
     referer
         .filter(|it| it.authority().is_some())
@@ -246,4 +248,27 @@ pub(super) fn link(request: &Head, path: &str, query: &str) -> String {
         .authority()
         .map_or("localhost:8443", |it| it.as_str());
     format!("{scheme}://{authority}{path}?{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(builder: http::request::Builder) -> String {
+        link(&builder.body(()).unwrap(), "/operations/1", "api-version=1")
+    }
+
+    #[test]
+    fn links_lead_to_where_the_request_was_sent_unless_arm_says_otherwise() {
+        let to = |uri: &str| http::Request::builder().uri(uri);
+        let own = "https://127.1.0.4:8443/operations/1?api-version=1";
+        // HTTP/1.1 has the host in a header, HTTP/2 in the URI.
+        let first = to("/clusters/a?b=c").header("host", "127.1.0.4:8443");
+        assert_eq!(shown(first), own);
+        assert_eq!(shown(to("https://127.1.0.4:8443/clusters/a?b=c")), own);
+        let arm = "https://arm.example.com/clusters/a";
+        let through = to("https://127.1.0.4:8443/clusters/a").header("referer", arm);
+        let expected = "https://arm.example.com/operations/1?api-version=1";
+        assert_eq!(shown(through), expected);
+    }
 }
