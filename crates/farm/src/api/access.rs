@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Access {
-    /// How callers are authenticated; everybody who reaches the port is accepted if absent.
+    /// How callers are authenticated; if absent, every caller that reaches the port is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<Authentication>,
     /// The certificate of the server; plain text if absent.
