@@ -48,12 +48,10 @@ fn main() -> ExitCode {
         drop(exports);
         done
     });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // If stderr is closed, the exit code still reports the failure.
-            let _ = failure.print(&mut io::stderr().lock(), symbols);
-            failure.exit().into()
-        }
-    }
+    let Err(failure) = done else {
+        return ExitCode::SUCCESS;
+    };
+    // If stderr is closed, the exit code still reports the failure.
+    let _ = failure.print(&mut io::stderr().lock(), symbols);
+    failure.exit().into()
 }

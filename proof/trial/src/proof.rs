@@ -104,7 +104,11 @@ pub fn survives(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), 
         .try_for_each(|plan| survives_plan(&workload, plan, &template))
 }
 
-fn survives_plan(workload: &Workload, plan: &Plan, template: &ClusterTemplate) -> Result<(), Failure> {
+fn survives_plan(
+    workload: &Workload,
+    plan: &Plan,
+    template: &ClusterTemplate,
+) -> Result<(), Failure> {
     let (name, of, is) = (&plan.name, &plan.workload, workload.name);
     if of != is {
         return Err(format!("plan {name} is for workload {of}, and this is {is}").into());
