@@ -111,7 +111,7 @@ pub(super) fn source(number: usize) -> Value {
     })
 }
 
-/// The status of a source whose second image has changed so often.
+/// The status of a source whose second image has changed `change` times.
 pub(super) fn imported(change: usize) -> Value {
     let names = ["cli", "etcd"].into_iter();
     let tags = names.zip(digests(change)).map(|(name, digest)| {
