@@ -48,6 +48,13 @@ pub(crate) struct Sql {
 impl Sql {
     /// Opens the database and creates or upgrades its tables.
     pub(crate) async fn open(address: &str) -> Result<Self, Error> {
+        let sql = Self::connect(address).await?;
+        sql.create_or_upgrade().await?;
+        Ok(sql)
+    }
+
+    /// Opens the database as it is.
+    async fn connect(address: &str) -> Result<Self, Error> {
         install_default_drivers();
         let dialect = Dialect::of(address)?;
         let address = dialect.connect_address(address);
@@ -59,10 +66,13 @@ impl Sql {
                 .test_before_acquire(false)
                 .before_acquire(|connection, metadata| {
                     Box::pin(async move {
-                        if metadata.idle_for >= TESTED_AFTER {
+                        // SQLite ends a transaction by itself when the disk is full, and the driver then
+                        // keeps a transaction open that is none: such a connection begins no other.
+                        let is_stuck = connection.is_in_transaction();
+                        if is_stuck || metadata.idle_for >= TESTED_AFTER {
                             connection.ping().await?;
                         }
-                        Ok(true)
+                        Ok(!is_stuck || !connection.is_in_transaction())
                     })
                 })
                 .after_connect(move |connection, _| {
@@ -85,16 +95,14 @@ impl Sql {
             let both = both.map_err(unavailable)?;
             (both.clone(), Ok(both))
         };
-        let sql = Self {
+        Ok(Self {
             dialect,
             writer,
             reader: reader.map_err(unavailable)?,
             address,
             #[cfg(test)]
             lose_commit_answers: false.into(),
-        };
-        sql.create_or_upgrade().await?;
-        Ok(sql)
+        })
     }
 
     /// Calls `announced` for each commit of another process that queues work.

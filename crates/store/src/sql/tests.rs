@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 use sqlx::{Executor, Row};
 
-use super::{Dialect, Sql};
+use super::Sql;
 use crate::{
     commit::{Commit, Precondition},
     document::{DocumentKey, Partition},
@@ -42,15 +42,41 @@ async fn a_commit_whose_answer_was_lost_is_recognised() {
     assert!(sql.get(&key("a")).await.unwrap().is_none());
 }
 
+/// Adds one to a counter. Returns its new version.
+async fn increment(sql: &Sql) -> crate::Etag {
+    let found = sql.get(&key("a")).await.unwrap().unwrap();
+    let n = found.body["n"].as_i64().unwrap() + 1;
+    let commit = Commit::default().put(key("a"), Precondition::Etag(found.etag), json!({"n": n}));
+    sql.commit(commit).await.unwrap()[0]
+}
+
 #[tokio::test]
-async fn a_program_of_the_version_before_works_on_the_tables_of_this_one() {
+async fn a_program_of_the_version_before_works_beside_this_one() {
+    const BEFORE: i64 = 2;
     let folder = tempfile::tempdir().unwrap();
-    let sql = sql(&folder).await;
-    // Migration 2 says that programs of schema 1 can use its tables.
-    sql.upgrade_to(1).await.unwrap();
-    let create = Commit::default().create(key("a"), json!({}));
-    sql.commit(create).await.unwrap();
-    assert_eq!(sql.dialect, Dialect::Sqlite);
+    let address = format!("sqlite:{}", folder.path().join("a.db").display());
+    // It made the tables, and knows nothing of those of this version.
+    let before = Sql::connect(&address).await.unwrap();
+    before.upgrade_to(BEFORE).await.unwrap();
+    let create = Commit::default().create(key("a"), json!({"n": 0}));
+    let mut last = before.commit(create).await.unwrap()[0];
+    let this = Sql::open(&address).await.unwrap();
+    for turn in 0..6 {
+        let sql = if turn % 2 == 0 { &this } else { &before };
+        let etag = increment(sql).await;
+        assert!(etag > last, "{etag} after {last}");
+        last = etag;
+    }
+    // It is started again beside this one.
+    let again = Sql::connect(&address).await.unwrap();
+    again.upgrade_to(BEFORE).await.unwrap();
+    assert!(increment(&again).await > last);
+    let read = this.changes("things", crate::Cursor::default(), 9).await;
+    let read = read.unwrap();
+    assert_eq!(read.changes[0].document.as_ref().unwrap().body["n"], 7);
+    increment(&again).await;
+    let next = this.changes("things", read.cursor, 9).await.unwrap();
+    assert_eq!(next.changes.len(), 1);
 }
 
 #[tokio::test]
@@ -89,6 +115,18 @@ async fn a_full_sqlite_is_told_and_works_again_when_there_is_room() {
         .unwrap();
     sql.commit(large(&refused)).await.unwrap();
     assert_eq!(sql.outbox(1000).await.unwrap().len(), written + 1);
+}
+
+#[tokio::test]
+async fn a_transaction_that_the_database_has_ended_by_itself_blocks_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let sql = sql(&folder).await;
+    // As SQLite does when the disk is full: the driver does not know of it.
+    let mut tx = sql.begin().await.unwrap();
+    tx.execute("ROLLBACK").await.unwrap();
+    drop(tx);
+    let create = Commit::default().create(key("a"), json!({}));
+    sql.commit(create).await.unwrap();
 }
 
 #[tokio::test]
