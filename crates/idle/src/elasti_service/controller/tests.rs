@@ -319,8 +319,8 @@ async fn dependencies_wake_however_a_service_is_woken() {
         service.status.unwrap().last_wake.unwrap().cause
     };
     assert_eq!(cause("api").await, "Scaled");
-    assert_eq!(cause("store").await, "Needed");
-    assert_eq!(cause("web").await, "Needed");
+    assert_eq!(cause("store").await, "needed by api");
+    assert_eq!(cause("web").await, "needed by api");
     // Each sleeps again after its cooldown.
     cluster.pass(MINUTE * 12).await;
     assert_eq!(replicas().await, [0, 0, 0]);
