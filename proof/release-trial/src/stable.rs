@@ -277,6 +277,19 @@ pub(crate) mod tests {
         Ok(())
     }
 
+    /// An object that was deleted a moment ago exists for the server and for no cache.
+    #[test]
+    fn a_payload_that_is_said_to_exist_and_does_not_is_created_later() -> Result<(), proof::Failure>
+    {
+        let plan = "
+            plan payload-said-to-exist
+            workload release-stable seed 7
+            on write.before verb=create kind=releasepayloads name=5.0.1 #1 for controller do fail 409
+        ";
+        let steps = ["releases", "a release that fails its jobs"];
+        proof::survives(&workload(), &steps, plan)
+    }
+
     #[test]
     fn releases_survive_changes_of_leaders() -> Result<(), proof::Failure> {
         let every = every(599);

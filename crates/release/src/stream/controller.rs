@@ -40,6 +40,9 @@ use crate::{
 
 /// The name of the controller and of its field manager.
 pub const NAME: &str = "release-controller";
+/// The time after which a stream is looked at again if an object exists that no cache has: a watch may be late, or
+/// the object is deleted just now and nothing will be told of it.
+const EXISTS_RETRY: Duration = Duration::from_mins(1);
 /// How long to wait for the key of run tokens.
 const KEY_RETRY: Duration = Duration::from_secs(15);
 
@@ -312,9 +315,11 @@ impl StreamController {
         };
         let decision = info_span!("decide").in_scope(|| decide(&facts));
         tracing::debug!(%key, reason = decision.state.reason, "{}", decision.state.message);
-        let requeue_after = decision.requeue_after;
+        let mut requeue_after = decision.requeue_after;
         let acting = self.act(&facts, decision);
-        acting.instrument(info_span!("act")).await?;
+        if !acting.instrument(info_span!("act")).await? {
+            requeue_after = Some(requeue_after.map_or(EXISTS_RETRY, |it| it.min(EXISTS_RETRY)));
+        }
         Ok(requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter))
     }
 }

@@ -23,14 +23,17 @@ use crate::{
 };
 
 impl StreamController {
-    pub(super) async fn act(&self, facts: &Facts, decision: Decision) -> Result<(), Error> {
+    /// Whether everything that was to be created was: an object that exists already, though no cache has it, may be
+    /// on its way here or on its way out.
+    pub(super) async fn act(&self, facts: &Facts, decision: Decision) -> Result<bool, Error> {
         if facts.options.dry_run {
             for change in &decision.changes {
                 tracing::info!(source = facts.source_name(), %change, "would write");
             }
-            return Ok(());
+            return Ok(true);
         }
         let mut failed = None;
+        let mut created_all = true;
         let mut tags_unwritten = false;
         for change in decision.changes {
             if tags_unwritten && follows_tags(facts, &change) {
@@ -38,21 +41,24 @@ impl StreamController {
                 continue;
             }
             tracing::debug!(%change, "write");
-            if let Err(error) = self.execute(&change).await {
-                tracing::warn!(%change, %error, "a write for a stream failed");
-                let is_of_tags = writes_tags(facts, &change);
-                if let Some(event) = refused(&change, &error) {
-                    self.tell_refusal(facts, &decision.state, event, is_of_tags)
-                        .await;
+            match self.execute(&change).await {
+                Ok(is_written) => created_all &= is_written,
+                Err(error) => {
+                    tracing::warn!(%change, %error, "a write for a stream failed");
+                    let is_of_tags = writes_tags(facts, &change);
+                    if let Some(event) = refused(&change, &error) {
+                        self.tell_refusal(facts, &decision.state, event, is_of_tags)
+                            .await;
+                    }
+                    tags_unwritten |= is_of_tags;
+                    failed = failed.or(Some(error));
                 }
-                tags_unwritten |= is_of_tags;
-                failed = failed.or(Some(error));
             }
         }
         for event in &decision.events {
             self.tools.record(&*facts.source, event).await;
         }
-        failed.map_or(Ok(()), Err)
+        failed.map_or(Ok(created_all), Err)
     }
 
     /// Says that the server refuses a write: once in an Event, and in the state of the stream while its tags cannot
@@ -89,7 +95,9 @@ impl StreamController {
         }
     }
 
-    async fn execute(&self, change: &StreamChange) -> Result<(), Error> {
+    /// Writes. False if what was to be created exists already: an earlier attempt whose answer was lost may have
+    /// created it.
+    async fn execute(&self, change: &StreamChange) -> Result<bool, Error> {
         let writer = &self.tools.writer;
         match change {
             StreamChange::UpdateStream {
@@ -101,13 +109,16 @@ impl StreamController {
                 let kind = ResourceKind::of::<ImageStream>();
                 let seen = preconditions(&stream.metadata);
                 let patch = patch(tags.as_deref(), annotations);
-                writer.merge(&kind, &seen, None, patch).await.map(drop)
+                writer.merge(&kind, &seen, None, patch).await.map(|_| true)
             }
-            // What exists already was written by an earlier attempt whose answer was lost.
-            StreamChange::CreateMirror(mirror) => writer.create(&**mirror).await.map(drop),
-            StreamChange::CreatePayload(payload) => writer.create(&**payload).await.map(drop),
-            StreamChange::CreateJob(job) => writer.create(&**job).await.map(drop),
-            StreamChange::CreateRun(run) => writer.create(&**run).await.map(drop),
+            StreamChange::CreateMirror(mirror) => {
+                writer.create(&**mirror).await.map(|made| made.is_some())
+            }
+            StreamChange::CreatePayload(payload) => {
+                writer.create(&**payload).await.map(|made| made.is_some())
+            }
+            StreamChange::CreateJob(job) => writer.create(&**job).await.map(|made| made.is_some()),
+            StreamChange::CreateRun(run) => writer.create(&**run).await.map(|made| made.is_some()),
         }
     }
 }
