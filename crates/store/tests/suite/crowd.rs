@@ -18,6 +18,7 @@ use crate::{
 };
 
 const WRITERS: usize = 16;
+const READERS: usize = 4;
 const INCREMENTS: usize = 12;
 const COUNTERS: usize = 3;
 
@@ -131,52 +132,12 @@ pub(crate) async fn every_key_is_linearizable_under_sixteen_writers(store: Store
     let (order, ended) = (Arc::new(Order::default()), Arc::new(AtomicBool::new(false)));
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let (store, order) = (store.clone(), order.clone());
-        writers.spawn(async move {
-            let mut calls = Vec::new();
-            for turn in 0..INCREMENTS {
-                let id = format!("counter-{}", (writer + turn) % COUNTERS);
-                let begun = order.next();
-                let value = increment(&store, &id).await.unwrap();
-                let ended = order.next();
-                calls.push((
-                    id,
-                    Call {
-                        begun,
-                        ended,
-                        value,
-                    },
-                ));
-            }
-            calls
-        });
+        writers.spawn(write_counters(store.clone(), order.clone(), writer));
     }
     let mut readers = JoinSet::new();
-    for reader in 0..4 {
-        let (store, order, ended) = (store.clone(), order.clone(), ended.clone());
-        readers.spawn(async move {
-            let mut calls = Vec::new();
-            for turn in reader.. {
-                if ended.load(Ordering::SeqCst) {
-                    break;
-                }
-                let id = format!("counter-{}", turn % COUNTERS);
-                let begun = order.next();
-                let found = store.get(Scope::Everywhere, &key(&id)).await.unwrap();
-                let value = found.map_or(0, |it| it.body["n"].as_i64().unwrap());
-                let ended = order.next();
-                calls.push((
-                    id,
-                    Call {
-                        begun,
-                        ended,
-                        value,
-                    },
-                ));
-                tokio::task::yield_now().await;
-            }
-            calls
-        });
+    for reader in 0..READERS {
+        let ended = ended.clone();
+        readers.spawn(read_counters(store.clone(), order.clone(), ended, reader));
     }
     let writes: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
     ended.store(true, Ordering::SeqCst);
@@ -190,6 +151,48 @@ pub(crate) async fn every_key_is_linearizable_under_sixteen_writers(store: Store
         };
         judge(&of(&writes), &of(&reads));
     }
+}
+
+async fn write_counters(store: Store, order: Arc<Order>, writer: usize) -> Vec<(String, Call)> {
+    let mut calls = Vec::new();
+    for turn in 0..INCREMENTS {
+        let id = format!("counter-{}", (writer + turn) % COUNTERS);
+        let begun = order.next();
+        let value = increment(&store, &id).await.unwrap();
+        let ended = order.next();
+        let call = Call {
+            begun,
+            ended,
+            value,
+        };
+        calls.push((id, call));
+    }
+    calls
+}
+
+async fn read_counters(
+    store: Store,
+    order: Arc<Order>,
+    stop: Arc<AtomicBool>,
+    first: usize,
+) -> Vec<(String, Call)> {
+    let (mut calls, mut turn) = (Vec::new(), first);
+    while !stop.load(Ordering::SeqCst) {
+        turn += 1;
+        let id = format!("counter-{}", turn % COUNTERS);
+        let begun = order.next();
+        let found = store.get(Scope::Everywhere, &key(&id)).await.unwrap();
+        let value = found.map_or(0, |it| it.body["n"].as_i64().unwrap());
+        let ended = order.next();
+        let call = Call {
+            begun,
+            ended,
+            value,
+        };
+        calls.push((id, call));
+        tokio::task::yield_now().await;
+    }
+    calls
 }
 
 fn judge(writes: &[Call], reads: &[Call]) {

@@ -163,7 +163,8 @@ async fn copy(admin: &PgPool, of: &str, copy: &str) {
     let text = format!("CREATE DATABASE {copy} TEMPLATE {of}");
     while let Err(error) = admin.execute(AssertSqlSafe(text.clone())).await {
         // Connections end a moment after the pool is dropped.
-        let is_used = error.as_database_error().and_then(|it| it.code());
+        let error_code = error.as_database_error();
+        let is_used = error_code.and_then(sqlx::error::DatabaseError::code);
         assert_eq!(is_used.as_deref(), Some("55006"), "{error}");
         tokio::task::yield_now().await;
     }
