@@ -163,13 +163,15 @@ fn workloads() -> Vec<Workload> {
     let mut all = kit::workloads();
     all.extend(world::workloads());
     all.extend(neap_release_trial::workloads());
+    all.extend(neap_farm_trial::workloads());
     all.extend(neap_release_trial::long_workloads());
     all
 }
 
 /// Whether each of its plans takes as long as dozens of others.
 fn is_long(workload: &Workload) -> bool {
-    let long = neap_release_trial::long_workloads();
+    let mut long = neap_release_trial::long_workloads();
+    long.extend(neap_farm_trial::workloads());
     long.iter().any(|it| it.name == workload.name)
 }
 

@@ -37,7 +37,7 @@ enum Change {
     No(&'static str),
 }
 
-const EXPECTED: [(&str, Scale, Change); 22] = {
+const EXPECTED: [(&str, Scale, Change); 23] = {
     use self::{Change as C, Scale as S};
     const REPLICAS: S = S::Number("/spec/replicas");
     const TEMPLATE: C = C::At("/spec/template");
@@ -64,6 +64,7 @@ const EXPECTED: [(&str, Scale, Change); 22] = {
         ("daemon-set", S::Members("nodes"), TEMPLATE),
         ("deployment", REPLICAS, TEMPLATE),
         ("disruption-budget", REPLICAS, C::At("/spec/maxUnavailable")),
+        ("farm", REPLICAS, C::At("/spec/concurrency")),
         (
             "job",
             S::Number("/spec/parallelism"),

@@ -34,7 +34,7 @@ const WITH_PROGRAMS: &[&str] = &[
 
 /// The binary composes all; `pocket` depends on no other crate of ours; areas meet in Kubernetes objects,
 /// never in code.
-const ALLOWED: [Row; 23] = [
+const ALLOWED: [Row; 24] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -65,6 +65,19 @@ const ALLOWED: [Row; 23] = [
             "neap-kit",
             "neap-world",
             "neap-release-trial",
+            "neap-farm-trial",
+        ]),
+        &[],
+    ),
+    (
+        "neap-farm-trial",
+        These(&[
+            "neap-trial",
+            "neap-kit",
+            "neap-pocket",
+            "neap-emulators",
+            "neap-world",
+            "neap-farm",
         ]),
         &[],
     ),
