@@ -54,9 +54,6 @@ struct Cli {
     /// Only workloads whose name contains this; with --self-test, only such mistakes
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Leaves out workloads whose plans take long
-    #[arg(long)]
-    brief: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 7)]
     seed: u64,
@@ -132,7 +129,7 @@ fn run(cli: &Cli) -> Result<bool> {
     let mut chosen = workloads();
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
     chosen.retain(|workload| workload.name.contains(&cli.only));
-    if cli.brief {
+    if cli.only.is_empty() && cli.budget < LONG_CAMPAIGN {
         chosen.retain(|workload| !is_long(workload));
     }
     if chosen.is_empty() && !cli.walk {
@@ -167,6 +164,10 @@ fn workloads() -> Vec<Workload> {
     all.extend(neap_release_trial::long_workloads());
     all
 }
+
+/// The budget from which workloads join whose plans take long. A shorter campaign plays them if it names them; else
+/// it would play little but them.
+const LONG_CAMPAIGN: Duration = Duration::from_mins(10);
 
 /// Whether each of its plans takes as long as dozens of others.
 fn is_long(workload: &Workload) -> bool {
