@@ -22,6 +22,8 @@ use crate::workload::{
 /// The time from its creation for which a failed pod remains, so that a pod that always fails is
 /// not recreated in a tight loop.
 const FAILED_POD_RETENTION: Duration = Duration::from_secs(10);
+/// The maximum number of pods created in one reconcile.
+const BURST_PODS: usize = 250;
 
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
@@ -111,6 +113,7 @@ impl<'a> Decision<'a> {
         }
         let pods = nodes
             .iter()
+            .take(BURST_PODS)
             .map(|node| on_node(candidate, node, hash, &facts.pods));
         self.create = pods.collect();
     }

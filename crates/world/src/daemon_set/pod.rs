@@ -65,7 +65,10 @@ pub(super) fn on_node(candidate: &Pod, node: &str, hash: &str, taken: &[&Pod]) -
         let letters = suffix(&[&owner, node, hash, &number.to_string()]);
         format!("{short}{letters}")
     });
-    pod.metadata.name = names.find(|name| !taken.iter().any(|pod| pod.name_any() == *name));
+    pod.metadata.name = names.find(|name| {
+        let name = Some(name);
+        !taken.iter().any(|pod| pod.metadata.name.as_ref() == name)
+    });
     pod.labels_mut()
         .insert(REVISION_HASH.to_owned(), hash.to_owned());
     let spec = pod.spec.get_or_insert_default();

@@ -65,7 +65,10 @@ pub(super) fn pod_changes<'a>(
     } else if let Some(left) = remaining_backoff(&count.failures, &count.successes, now) {
         pod_changes.requeue_after = Some(left);
     } else {
-        pod_changes.create = free_pods(job, spec, count, None, 0).take(missing).collect();
+        let taken = taken_names(count);
+        pod_changes.create = free_pods(job, spec, &taken, None, 0)
+            .take(missing)
+            .collect();
     }
     pod_changes
 }
@@ -126,6 +129,7 @@ fn indexed_pods(
         pod_changes.requeue_after = Some(left);
         return;
     }
+    let taken = taken_names(count);
     for index in (0..spec.completions.unwrap_or(0)).filter(|index| !over(index)) {
         if pod_changes.create.len() == missing {
             return;
@@ -145,7 +149,7 @@ fn indexed_pods(
             .map(|pod| failures(pod) + 1)
             .max()
             .unwrap_or(0);
-        let made = free_pods(job, spec, count, Some(index), before).next();
+        let made = free_pods(job, spec, &taken, Some(index), before).next();
         pod_changes.create.extend(made);
     }
 }
@@ -183,14 +187,8 @@ fn ended_at(pod: &Pod) -> Option<Timestamp> {
     ends.max().or(deleted_at).or(born)
 }
 
-/// Pods for an index, under free names: as many as could be needed.
-fn free_pods(
-    job: &Job,
-    spec: &JobSpec,
-    count: &PodCounts<'_>,
-    index: Option<i32>,
-    failures: i32,
-) -> impl Iterator<Item = Pod> {
+/// The names of the pods that exist.
+fn taken_names(count: &PodCounts<'_>) -> BTreeSet<String> {
     let lists = [
         &count.active,
         &count.terminating,
@@ -198,16 +196,27 @@ fn free_pods(
         &count.successes,
     ];
     let known = lists.into_iter().flatten();
-    let taken: BTreeSet<_> = known.map(|pod| pod.name_any()).collect();
+    known.map(|pod| pod.name_any()).collect()
+}
+
+/// Pods for an index, under free names: as many as could be needed.
+fn free_pods(
+    job: &Job,
+    spec: &JobSpec,
+    taken: &BTreeSet<String>,
+    index: Option<i32>,
+    failures: i32,
+) -> impl Iterator<Item = Pod> {
     let tries = taken.len() + 2 * BURST_PODS;
     let parts = (0..tries).map(move |number| NewPod {
         index,
         failures,
         number,
     });
+    // A pod is made only for a free name: the copy of the template is what costs.
     parts
+        .filter(move |part| pod_name(job, part).is_some_and(|name| !taken.contains(&name)))
         .filter_map(|part| pod(job, spec, &part))
-        .filter(move |pod| !taken.contains(&pod.name_any()))
 }
 
 /// The index and name number of a new pod.
@@ -217,15 +226,23 @@ struct NewPod {
     number: usize,
 }
 
-fn pod(job: &Job, spec: &JobSpec, part: &NewPod) -> Option<Pod> {
-    let uid = job.uid()?;
-    let number = part.number.to_string();
-    let base = match part.index {
+/// The name of the Job, with the index if there is one.
+fn base_name(job: &Job, part: &NewPod) -> String {
+    match part.index {
         Some(index) => format!("{}-{index}", job.name_any()),
         None => job.name_any(),
-    };
+    }
+}
+
+fn pod_name(job: &Job, part: &NewPod) -> Option<String> {
+    let (uid, base) = (job.uid()?, base_name(job, part));
     let short: String = base.chars().take(57).collect();
-    let name = format!("{short}-{}", suffix(&[&uid, &base, &number]));
+    let suffix = suffix(&[&uid, &base, &part.number.to_string()]);
+    Some(format!("{short}-{suffix}"))
+}
+
+fn pod(job: &Job, spec: &JobSpec, part: &NewPod) -> Option<Pod> {
+    let (base, name) = (base_name(job, part), pod_name(job, part)?);
     let namespace = job.namespace().unwrap_or_default();
     let mut pod = from_template(&spec.template, &namespace, name, owned_by(job)?);
     pod.metadata.generate_name = Some(format!("{base}-"));

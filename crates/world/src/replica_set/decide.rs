@@ -1,6 +1,9 @@
 //! Which pods to create and which to delete. Pure.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -94,7 +97,9 @@ fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize
     // The prefix is shortened to leave space for the suffix.
     let short: String = base.chars().take(58).collect();
     let names = (0..).map(|number: u64| format!("{short}{}", suffix(&[&uid, &number.to_string()])));
-    let free = names.filter(|name| !pods.iter().any(|pod| pod.name_any() == *name));
+    let taken = pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
+    let taken: HashSet<&str> = taken.collect();
+    let free = names.filter(|name| !taken.contains(name.as_str()));
     let pods = free.take(count).map(|name| {
         let mut pod = from_template(template, &namespace, name, owner.clone());
         pod.metadata.generate_name = Some(base.clone());

@@ -23,7 +23,7 @@ use super::{
     claims,
     decide::{Decision, Facts, decide},
     identity,
-    order::{PodStep, ordinals},
+    order::{PodStep, ordinals_in_view},
 };
 use crate::workload::{
     CreateResults, OwnerEnqueuer, OwnerIndex, adopt_and_release, error_message,
@@ -87,16 +87,18 @@ impl StatefulSetReconciler {
         Ok(requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter))
     }
 
-    /// The claims of all existing and desired ordinals.
+    /// The claims of all ordinals that the decision looks at.
     fn claims(&self, set: &StatefulSet, pods: &[Arc<Pod>]) -> Vec<Arc<PersistentVolumeClaim>> {
         let Some(spec) = &set.spec else {
             return Vec::new();
         };
         let set_name = set.name_any();
-        let there = pods
+        let existing: BTreeSet<i32> = pods
             .iter()
-            .filter_map(|pod| identity::ordinal(&set_name, pod));
-        let all: BTreeSet<i32> = ordinals(spec).chain(there).collect();
+            .filter_map(|pod| identity::ordinal(&set_name, pod))
+            .collect();
+        let mut all = ordinals_in_view(spec, &existing);
+        all.extend(existing);
         let namespace = set.namespace().unwrap_or_default();
         let names = all
             .into_iter()

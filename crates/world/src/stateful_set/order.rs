@@ -1,6 +1,10 @@
 //! Which pods are created and deleted next, in order or in parallel.
 
-use std::{ops::Range, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -11,7 +15,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
 use super::identity;
-use crate::workload::{Round, has_ended, is_available, is_running, scaled_value};
+use crate::workload::{Round, has_ended, is_available, is_running, scaled_value, to_i32};
+
+/// The maximum number of pods created, replaced or deleted in one reconcile. The watch reports each of them,
+/// and the reconcile that follows continues.
+pub(super) const BURST_REPLICAS: usize = 100;
 
 /// A create or delete that is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,8 +37,10 @@ pub(super) enum PodStep<'a> {
 /// The pods of a set by their ordinals.
 #[derive(Debug)]
 pub(super) struct PodsByOrdinal<'a> {
-    /// The desired ordinals, each with its pod if there is one.
+    /// The desired ordinals of [`ordinals_in_view`], each with its pod if there is one.
     pub(super) wanted: Vec<(i32, Option<&'a Pod>)>,
+    /// The number of desired ordinals beyond these, all without a pod.
+    pub(super) unseen: usize,
     /// Pods with other ordinals, the highest first.
     pub(super) surplus: Vec<&'a Pod>,
 }
@@ -39,23 +49,32 @@ impl<'a> PodsByOrdinal<'a> {
     pub(super) fn classify(set: &StatefulSet, spec: &StatefulSetSpec, pods: &[&'a Pod]) -> Self {
         let all = ordinals(spec);
         let set_name = set.name_any();
-        let mut numbered: Vec<(i32, &Pod)> = pods
+        let numbered: BTreeMap<i32, &Pod> = pods
             .iter()
             .filter_map(|pod| Some((identity::ordinal(&set_name, pod)?, *pod)))
             .collect();
-        numbered.sort_by_key(|(ordinal, _)| *ordinal);
-        let find = |ordinal| {
-            let place = numbered.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
-            place.ok().map(|place| numbered[place].1)
-        };
+        let wanted: Vec<_> = ordinals_in_view(spec, &numbered.keys().copied().collect())
+            .into_iter()
+            .map(|ordinal| (ordinal, numbered.get(&ordinal).copied()))
+            .collect();
         let surplus = numbered.iter().rev();
-        let surplus = surplus.filter(|(ordinal, _)| !all.contains(ordinal));
-        let surplus = surplus.map(|(_, pod)| *pod).collect();
+        let surplus = surplus.filter(|(ordinal, _)| !all.contains(*ordinal));
         Self {
-            wanted: all.map(|ordinal| (ordinal, find(ordinal))).collect(),
-            surplus,
+            unseen: all.len() - wanted.len(),
+            wanted,
+            surplus: surplus.map(|(_, pod)| *pod).collect(),
         }
     }
+}
+
+/// The desired ordinals that a reconcile looks at: all that have a pod, and the first of those that have
+/// none. A set may ask for two thousand million of the latter.
+pub(super) fn ordinals_in_view(spec: &StatefulSetSpec, existing: &BTreeSet<i32>) -> BTreeSet<i32> {
+    let all = ordinals(spec);
+    let missing = all.clone().filter(|ordinal| !existing.contains(ordinal));
+    let mut view: BTreeSet<i32> = missing.take(BURST_REPLICAS).collect();
+    view.extend(existing.iter().filter(|&ordinal| all.contains(ordinal)));
+    view
 }
 
 /// The desired ordinals. The range ends at the largest `int32`, even if more replicas are
@@ -118,6 +137,7 @@ impl StepPlanner<'_, '_> {
         {
             self.roll_out();
         }
+        self.steps.truncate(BURST_REPLICAS);
     }
 
     fn create_or_recreate(&mut self, ordered: bool) -> Result<(), MustWait> {
@@ -171,7 +191,8 @@ impl StepPlanner<'_, '_> {
     /// be unavailable.
     fn roll_out(&mut self) {
         let lowest = partition(self.spec);
-        let mut may_miss = max_unavailable(self.spec);
+        let unseen = to_i32(self.pods.unseen);
+        let mut may_miss = max_unavailable(self.spec).saturating_sub(unseen);
         for &(ordinal, pod) in self.pods.wanted.iter().rev() {
             if ordinal < lowest || may_miss <= 0 {
                 return;
@@ -228,5 +249,23 @@ mod tests {
         assert_eq!(ordinals(3, 2), 3..5);
         assert_eq!(ordinals(i32::MAX, 2).count(), 0);
         assert_eq!(ordinals(i32::MAX - 1, 2).count(), 1);
+    }
+
+    #[test]
+    fn a_reconcile_looks_at_existing_pods_and_at_the_first_ordinals_without_one() {
+        let view = |replicas: i32, existing: &[i32]| {
+            let spec = StatefulSetSpec {
+                replicas: Some(replicas),
+                ..StatefulSetSpec::default()
+            };
+            ordinals_in_view(&spec, &existing.iter().copied().collect())
+        };
+        assert_eq!(view(3, &[1, 7]), BTreeSet::from([0, 1, 2]));
+        let existing = [0, 2, 1_000_000];
+        let all = view(i32::MAX, &existing);
+        assert_eq!(all.len(), BURST_REPLICAS + existing.len());
+        assert!(existing.iter().all(|ordinal| all.contains(ordinal)));
+        assert!(all.contains(&101) && !all.contains(&102));
+        assert_eq!(view(-1, &[0]), BTreeSet::new());
     }
 }

@@ -1,7 +1,15 @@
 //! Tests of the order of creates and deletes.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::workload::owned_by;
+use crate::{
+    stateful_set::{
+        decide::{Facts, decide},
+        order::BURST_REPLICAS,
+    },
+    workload::owned_by,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_has_the_identity_of_its_ordinal() {
@@ -153,4 +161,48 @@ async fn nothing_is_written_when_nothing_happens() {
         cluster.get::<StatefulSet>("db").await.resource_version(),
         before
     );
+}
+
+/// A set whose pods do not wait for each other, with two volumes for each.
+fn parallel(replicas: i32) -> Value {
+    let mut set = set(replicas);
+    set["spec"]["podManagementPolicy"] = "Parallel".into();
+    let mut second = set["spec"]["volumeClaimTemplates"][0].clone();
+    second["metadata"]["name"] = "log".into();
+    let templates = set["spec"]["volumeClaimTemplates"].as_array_mut().unwrap();
+    templates.push(second);
+    set
+}
+
+#[test]
+fn what_one_reconcile_plans_does_not_grow_with_the_replicas() {
+    let mut object = parallel(i32::MAX);
+    object["metadata"]["namespace"] = "default".into();
+    object["metadata"]["uid"] = "1".into();
+    let set: StatefulSet = serde_json::from_value(object).unwrap();
+    let facts = Facts {
+        set: &set,
+        pods: Vec::new(),
+        revisions: Vec::new(),
+        claims: BTreeMap::new(),
+        now: "2026-01-01T00:00:00Z".parse().unwrap(),
+    };
+    let decision = decide(&facts).unwrap();
+    assert_eq!(decision.create.len(), BURST_REPLICAS);
+    assert_eq!(decision.claims.len(), 2 * BURST_REPLICAS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_pods_than_one_reconcile_creates_or_deletes_are_created_and_deleted() {
+    let cluster = cluster().await;
+    cluster.create::<StatefulSet>(parallel(120)).await;
+    cluster.advance(MINUTE).await;
+    assert_eq!(status(&cluster).await.ready_replicas, Some(120));
+    assert_eq!(cluster.list::<PersistentVolumeClaim>().await.len(), 240);
+    let fewer = json!({"spec": {"replicas": 5}});
+    cluster.patch::<StatefulSet>("db", fewer).await;
+    cluster.advance(MINUTE).await;
+    let mut names = names(&pods(&cluster).await);
+    names.sort();
+    assert_eq!(names, ["db-0", "db-1", "db-2", "db-3", "db-4"]);
 }
