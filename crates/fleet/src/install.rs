@@ -4,6 +4,7 @@
 //! the cluster, are in the lists and end as Skipped with the reason.
 
 mod credentials;
+mod diagnosis;
 mod guest;
 mod handler;
 mod hive;

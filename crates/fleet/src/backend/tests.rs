@@ -200,6 +200,10 @@ async fn a_failure_of_the_installer_is_told_as_it_said_it() {
     assert_eq!(status["error"]["code"], "DeploymentFailed");
     assert_eq!(status["error"]["message"], "no capacity");
     assert!(!status["endTime"].is_null());
+    let found = bench.timeline(&operation).await;
+    let found = text(&found, "/message");
+    assert!(found.starts_with("the installer: "), "{found}");
+    assert!(found.contains("no capacity"), "{found}");
     let document = bench.document("blue").await.unwrap();
     let properties = &document["openShiftCluster"]["properties"];
     assert_eq!(properties["provisioningState"], "Failed");

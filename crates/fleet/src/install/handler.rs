@@ -19,6 +19,7 @@ use self::error::StepError;
 use super::{
     Installer,
     credentials::{CredentialError, KubeconfigUser, infra_id, ssh_key, storage_suffix},
+    diagnosis::diagnosis,
     guest,
 };
 use crate::{
@@ -337,6 +338,14 @@ impl StepHandler for ClusterSteps {
                 retryable: error.is_retryable(),
             }
         })
+    }
+
+    async fn on_failure(&self, _: &str, _: &Cause) -> Option<String> {
+        let guest = self.guest.lock().clone();
+        let namespace = self.namespace().await.unwrap_or_default();
+        let installer = self.context.installer.as_deref();
+        let installer = installer.filter(|_| !namespace.is_empty());
+        diagnosis(installer.map(|it| (it, &*namespace)), guest.as_ref()).await
     }
 
     /// A client may have been made of a kubeconfig that has expired since.
