@@ -11,7 +11,13 @@ mod rights;
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, PolicyRule},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 
 pub use self::{
     finding::{AreaCheck, CheckFacts, Finding, Level},
@@ -35,6 +41,8 @@ pub struct Area {
     pub roles: &'static [Role],
     /// The kinds that users ask about.
     pub kinds: &'static [AreaKind],
+    /// Kinds that users ask about as well, and whose definitions another program installs.
+    pub foreign_kinds: &'static [AreaKind],
     /// What `neap check` looks at.
     pub check: Option<AreaCheck>,
     /// The metrics of its processes.
@@ -60,9 +68,44 @@ impl Area {
             definitions: Vec::new,
             roles: &[],
             kinds: &[],
+            foreign_kinds: &[],
             check: None,
             metrics: &[],
         }
+    }
+
+    /// The role that lets everybody who has the role `view` read the kinds of this area; those who have `edit` or
+    /// `admin` have it with them. None if the area has no kinds.
+    pub fn view_role(&self) -> Option<ClusterRole> {
+        let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let defined = (self.definitions)().into_iter();
+        let defined = defined.map(|it| (it.spec.group, it.spec.names.plural));
+        let foreign = self.foreign_kinds.iter().map(|kind| {
+            let resource = &kind.resource;
+            (resource.group().to_owned(), resource.plural.to_owned())
+        });
+        for (group, plural) in defined.chain(foreign) {
+            groups.entry(group).or_default().insert(plural);
+        }
+        let rules: Vec<_> = groups
+            .into_iter()
+            .map(|(group, resources)| PolicyRule {
+                api_groups: Some(vec![group]),
+                resources: Some(resources.into_iter().collect()),
+                verbs: ["get", "list", "watch"].map(str::to_owned).into(),
+                ..PolicyRule::default()
+            })
+            .collect();
+        let label = "rbac.authorization.k8s.io/aggregate-to-view".to_owned();
+        (!rules.is_empty()).then(|| ClusterRole {
+            metadata: ObjectMeta {
+                name: Some(format!("neap-{}-view", self.name)),
+                labels: Some([(label, "true".to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            rules: Some(rules),
+            ..ClusterRole::default()
+        })
     }
 
     /// What is wrong with the registration, in words for its author. A test of every area expects nothing.

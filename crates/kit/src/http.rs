@@ -24,7 +24,7 @@ mod token;
 pub use self::{
     access::{AccessLog, RequestId, access_log},
     body::{BodyError, read_json, reject_duplicate_keys},
-    etag::{IfMatch, if_match},
+    etag::{IfMatch, IfNoneMatch, if_match, if_none_match},
     host::check_host,
     listener::{HttpLimits, Peer, server},
     problem::Problem,

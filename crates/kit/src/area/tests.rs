@@ -70,6 +70,43 @@ fn foreign_codes_missing_definitions_and_wide_rights_are_named() {
 }
 
 #[test]
+fn all_kinds_of_an_area_can_be_viewed_by_those_who_may_view() {
+    assert_eq!(Area::new("shop", "shops").view_role(), None);
+    let area = Area {
+        definitions: || {
+            let one = |plural: &str| {
+                let mut definition = CustomResourceDefinition::default();
+                definition.spec.group = "sea.example".to_owned();
+                definition.spec.names.plural = plural.to_owned();
+                definition
+            };
+            vec![one("shops"), one("boats")]
+        },
+        foreign_kinds: const {
+            &[AreaKind {
+                resource: ResourceType::namespaced("Quay", "land.example/v1", "quays"),
+                title: "Quays",
+                key: "quays",
+                summary: |_, _| String::new(),
+                assess: |_, _| None,
+                related: &[],
+            }]
+        },
+        ..Area::new("shop", "shops")
+    };
+    let role = serde_json::to_value(area.view_role().unwrap()).unwrap();
+    assert_eq!(role["metadata"]["name"], "neap-shop-view");
+    let labels = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    assert_eq!(role["metadata"]["labels"], labels);
+    let verbs = ["get", "list", "watch"];
+    let expected = json!([
+        {"apiGroups": ["land.example"], "resources": ["quays"], "verbs": verbs},
+        {"apiGroups": ["sea.example"], "resources": ["boats", "shops"], "verbs": verbs},
+    ]);
+    assert_eq!(role["rules"], expected);
+}
+
+#[test]
 fn a_role_becomes_a_role_and_its_binding() {
     let role = Role {
         name: "neap-shop",

@@ -212,3 +212,14 @@ fn a_running_operation_shows_its_next_attempt() {
         ["the operation tea (roll out) is running, 1/3 steps done: not hot; next attempt in 20s"]
     );
 }
+
+#[test]
+fn a_message_of_several_lines_stays_below_its_title() {
+    let conditions = [condition("Ready", "False", "no room\nDo       run this")];
+    let text = explain(&facts(Some(object(&conditions)))).to_string();
+    let first = "Why      Ready is False (Because) for 4m: no room\n";
+    assert!(
+        text.contains(&format!("{first}         Do       run this")),
+        "{text}"
+    );
+}

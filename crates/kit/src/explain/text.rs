@@ -136,7 +136,7 @@ pub(super) fn duration_text(from: Timestamp, to: Timestamp) -> String {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.headline)?;
+        f.write_str(&self.headline.replace('\n', "\n         "))?;
         let unreadable = match &self.unreadable[..] {
             [] => Vec::new(),
             kinds => vec![format!("{}: you may not read them", kinds.join(", "))],
@@ -150,6 +150,8 @@ impl fmt::Display for Explanation {
         for (title, lines) in parts {
             for (at, line) in lines.iter().enumerate() {
                 let title = if at == 0 { title } else { "" };
+                // A line of a message must not look like a line of the explanation.
+                let line = line.replace('\n', "\n         ");
                 write!(f, "\n{title:<8} {line}")?;
             }
         }

@@ -50,6 +50,21 @@ fn if_match_compares_strong_versions() {
     assert!(!if_match(&headers("W/\"1\"")).allows(Some("\"1\"")));
 }
 
+#[test]
+fn if_none_match_compares_weak_and_strong_versions() {
+    let headers = |value: &'static str| {
+        HeaderMap::from_iter([(header::IF_NONE_MATCH, HeaderValue::from_static(value))])
+    };
+    assert!(if_none_match(&HeaderMap::new()).allows(Some("\"1\"")));
+    assert!(if_none_match(&headers("*")).allows(None));
+    assert!(!if_none_match(&headers("*")).allows(Some("\"1\"")));
+    let two = if_none_match(&headers("W/\"1\", \"2\""));
+    assert!(two.allows(None) && two.allows(Some("\"3\"")));
+    for version in ["\"1\"", "W/\"1\"", "\"2\"", "W/\"2\""] {
+        assert!(!two.allows(Some(version)), "{version}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_counted_by_route_and_answered_with_its_id() {
     let telemetry = Telemetry::default();
