@@ -272,6 +272,12 @@ impl Memory {
         Ok(etags)
     }
 
+    pub(crate) fn rehearse(&self, commit: &Commit, now: i64) -> Result<(), Error> {
+        let state = self.0.lock();
+        let mut writes = commit.writes.iter();
+        writes.try_for_each(|write| state.verify(write, now))
+    }
+
     pub(crate) fn get(&self, key: &DocumentKey, now: i64) -> Option<Document> {
         self.0.lock().document(&row_key(key), now)
     }

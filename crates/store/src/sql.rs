@@ -46,6 +46,11 @@ pub(crate) struct Sql {
 }
 
 impl Sql {
+    /// Checks the address without connecting. Creates the file of SQLite, which only its owner may read.
+    pub(crate) fn prepare(address: &str) -> Result<(), Error> {
+        Dialect::of(address)?.prepare(address)
+    }
+
     /// Opens the database and creates or upgrades its tables.
     pub(crate) async fn open(address: &str) -> Result<Self, Error> {
         let sql = Self::connect(address).await?;
@@ -130,6 +135,8 @@ fn unavailable(error: sqlx::Error) -> Error {
 
 /// Whether the database has no room: `disk_full` of PostgreSQL, or `SQLITE_FULL`.
 fn is_full(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
     matches!(code.as_deref(), Some("53100" | "13"))
 }

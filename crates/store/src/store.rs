@@ -80,8 +80,15 @@ impl Store {
         Self::with(Engine::Memory(Arc::default(), clock), options)
     }
 
+    /// Checks the address of a database without connecting to it. Creates the file of SQLite, which only its
+    /// owner may read; SQLite gives its other files the permissions of this one.
+    pub fn prepare(address: &str) -> Result<(), Error> {
+        Sql::prepare(address)
+    }
+
     /// The database at `address`: `sqlite:FILE` or `postgres://…`. Creates or upgrades its tables.
     pub async fn open(address: &str, options: StoreOptions) -> Result<Self, Error> {
+        Self::prepare(address)?;
         let sql = Sql::open(address).await?;
         Ok(Self::with(Engine::Sql(Arc::new(sql)), options))
     }
@@ -137,6 +144,19 @@ impl Store {
             Ok(etags)
         };
         self.call(StoreCall::write("commit"), doing).await
+    }
+
+    /// Checks whether [`Store::commit`] would do these writes at this moment, and changes nothing. The error is
+    /// that of the commit.
+    pub async fn rehearse(&self, mut commit: Commit) -> Result<(), Error> {
+        commit.prepare()?;
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(memory, clock) => memory.rehearse(&commit, clock()),
+                Engine::Sql(sql) => sql.rehearse(&commit).await,
+            }
+        };
+        self.call(StoreCall::read("rehearse"), doing).await
     }
 
     /// The document of this key, if the caller may see it.

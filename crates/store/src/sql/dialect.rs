@@ -1,6 +1,8 @@
 //! What differs between SQLite and PostgreSQL.
 
-use sqlx::AssertSqlSafe;
+use std::{fs::File, io, os::unix::fs::OpenOptionsExt, path::Path};
+
+use sqlx::{AssertSqlSafe, postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
 
 use crate::error::Error;
 
@@ -31,6 +33,29 @@ impl Dialect {
             }
             _ => address.to_owned(),
         }
+    }
+
+    /// Checks the address without connecting. Creates the file of SQLite, which only its owner may read.
+    pub(super) fn prepare(self, address: &str) -> Result<(), Error> {
+        // The address may contain a password, so only its scheme is repeated.
+        let invalid = |_| Error::Address(format!("this {self:?} address").to_lowercase());
+        if self == Self::Postgres {
+            return address
+                .parse::<PgConnectOptions>()
+                .map(drop)
+                .map_err(invalid);
+        }
+        let address = self.connect_address(address);
+        let options = address.parse::<SqliteConnectOptions>().map_err(invalid)?;
+        let path = options.get_filename();
+        // Other modes create nothing, and a database in memory has no file.
+        if !address.contains("mode=rwc") || address.contains(":memory:") {
+            return Ok(());
+        }
+        create_private(path).map_err(|error| {
+            let what = format!("cannot open {}: {error}", path.display());
+            Error::Unavailable(io::Error::new(error.kind(), what).into())
+        })
     }
 
     /// Statements for every new connection.
@@ -106,9 +131,50 @@ impl Dialect {
     }
 }
 
+/// Creates a file that only its owner may read, if it does not exist. SQLite gives its other files the permissions
+/// of this one.
+fn create_private(path: &Path) -> io::Result<()> {
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600);
+    options.open(path).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    fn prepare(address: &str) -> Result<(), Error> {
+        Dialect::of(address)?.prepare(address)
+    }
+
+    #[test]
+    fn only_the_owner_may_read_a_new_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        prepare(&format!("sqlite:{}", path.display())).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        // One that exists is left as it is.
+        std::fs::write(&path, "content").unwrap();
+        prepare(&format!("sqlite://{}?mode=rwc", path.display())).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"content");
+    }
+
+    #[test]
+    fn an_address_that_cannot_work_is_refused_before_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+        let missing = prepare(&below("none/a.db")).unwrap_err();
+        assert!(missing.to_string().len() > 5, "{missing}");
+        assert!(matches!(missing, Error::Unavailable(_)), "{missing}");
+        prepare(&below("")).unwrap_err();
+        assert!(matches!(prepare("foo:bar"), Err(Error::Address(_))));
+        let error = prepare("postgres://user:hush@host:port/x").unwrap_err();
+        assert!(!error.to_string().contains("hush"), "{error}");
+        prepare("postgres://user:hush@db.example.com/x").unwrap();
+        prepare("sqlite::memory:").unwrap();
+    }
 
     #[test]
     fn a_refused_address_is_not_repeated_with_its_password() {

@@ -35,6 +35,15 @@ impl Sql {
         }
     }
 
+    /// Makes the writes of a commit and takes them back.
+    pub(crate) async fn rehearse(&self, commit: &Commit) -> Result<(), Error> {
+        let mut tx = self.begin().await?;
+        for write in &commit.writes {
+            self.write(&mut tx, write).await?;
+        }
+        tx.rollback().await.map_err(unavailable)
+    }
+
     async fn try_commit(&self, commit: &Commit) -> Result<Vec<Etag>, Error> {
         let mut tx = self.begin().await?;
         let mut etags = Vec::new();

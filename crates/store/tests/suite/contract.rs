@@ -25,6 +25,7 @@ contracts! {
     self::a_write_needs_the_version_that_was_read,
     self::a_commit_happens_as_a_whole_or_not_at_all,
     self::unique_keys_are_unique_in_their_partition,
+    self::a_rehearsal_is_refused_like_its_commit_and_changes_nothing,
     self::a_partition_shows_nothing_of_another,
     self::documents_expire_by_the_clock_of_the_database,
     self::a_worker_that_lost_its_lease_writes_nothing,
@@ -169,6 +170,41 @@ async fn unique_keys_are_unique_in_their_partition(store: Store) {
     };
     store.commit(Commit::default().with(delete)).await.unwrap();
     store.commit(create(key("d"), "x")).await.unwrap();
+}
+
+async fn a_rehearsal_is_refused_like_its_commit_and_changes_nothing(store: Store) {
+    let create = |id: &str, value: &str| {
+        let unique = vec![UniqueKey {
+            name: "client",
+            value: value.to_owned(),
+        }];
+        Commit::default().with(Write::Put {
+            key: key(id),
+            precondition: Precondition::Absent,
+            body: json!({"of": id}),
+            unique,
+            ttl: None,
+            queue: QueueChange::Keep,
+        })
+    };
+    store.commit(create("a", "x")).await.unwrap();
+    for refused in [create("a", "z"), create("b", "x")] {
+        let rehearsed = store.rehearse(refused.clone()).await.unwrap_err();
+        let committed = store.commit(refused).await.unwrap_err();
+        assert_eq!(rehearsed.to_string(), committed.to_string());
+    }
+    store.rehearse(create("b", "y")).await.unwrap();
+    assert_eq!(body(&store, "b").await, None);
+    // The rehearsal holds neither the id nor the key.
+    store.commit(create("b", "y")).await.unwrap();
+    let delete = Write::Delete {
+        key: key("b"),
+        precondition: Precondition::Etag(neap_store::Etag(0)),
+    };
+    let stale = Commit::default().with(delete);
+    let error = store.rehearse(stale).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict(_)), "{error}");
+    assert_eq!(body(&store, "b").await, Some(json!({"of": "b"})));
 }
 
 async fn a_partition_shows_nothing_of_another(store: Store) {
