@@ -196,3 +196,63 @@ impl Catalogue {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::{FutureExt, future::BoxFuture};
+    use neap_store::{CallObserver, Commit, StoreCall};
+
+    use super::*;
+    use crate::{documents::region_document, fixtures};
+
+    /// Refuses the positions of so many reads, as a database does that was restored from a backup.
+    struct Restored(AtomicUsize);
+
+    impl CallObserver for Restored {
+        fn before(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+            let left = self.0.load(Ordering::Relaxed);
+            let is_refused = call.name == "changes" && left > 0;
+            self.0.fetch_sub(usize::from(is_refused), Ordering::Relaxed);
+            let answer = if is_refused {
+                Err(Error::FeedExpired)
+            } else {
+                Ok(())
+            };
+            async move { answer }.boxed()
+        }
+
+        fn after(&self, _: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+            async { Ok(()) }.boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_last_versions_are_used_until_all_are_read_anew() {
+        let restored = Arc::new(Restored(AtomicUsize::new(0)));
+        let store = fixtures::store(Clock::system());
+        let put = |version: &str| {
+            let document = fixtures::version_body(version, version == "4.19.9");
+            let commit = Commit::default();
+            store.commit(commit.create(region_document(VERSIONS, version), document))
+        };
+        put("4.19.9").await.unwrap();
+        let catalogue = Catalogue::new(store.clone().observed_by(restored.clone()));
+        catalogue.read().await.unwrap();
+        // The feed cannot be read anew either.
+        put("4.20.1").await.unwrap();
+        restored.0.store(2, Ordering::Relaxed);
+        catalogue.read().await.unwrap_err();
+        assert_eq!(catalogue.default_version().as_deref(), Some("4.19.9"));
+        assert!(catalogue.is_read());
+        restored.0.store(1, Ordering::Relaxed);
+        catalogue.read().await.unwrap();
+        assert!(catalogue.version("4.20.1").is_some());
+        assert_eq!(
+            catalogue.versions("s", "local").len(),
+            2,
+            "each is known once"
+        );
+    }
+}
