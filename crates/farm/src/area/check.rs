@@ -8,6 +8,14 @@ use serde_json::Value;
 use super::{AREA, state_word, status_of};
 use crate::api::{FARM_LABEL, State};
 
+/// What a farm has.
+#[derive(Default)]
+struct Farm {
+    kinds: BTreeSet<String>,
+    components: usize,
+    ready: usize,
+}
+
 pub(super) fn findings(facts: &CheckFacts) -> Vec<Finding> {
     if !facts.serves("BuildbarnWorker") {
         let hint = "install it with kubectl apply -k deploy/farm/kustomize";
@@ -18,7 +26,7 @@ pub(super) fn findings(facts: &CheckFacts) -> Vec<Finding> {
         "kind",
         "the server serves the kinds of build farms",
     )];
-    let mut farms: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    let mut farms: BTreeMap<(String, String), Farm> = BTreeMap::new();
     let kinds: Vec<_> = AREA.kinds.iter().map(|kind| kind.resource.name).collect();
     let components = facts.objects.iter().filter(|object| {
         object["kind"]
@@ -36,13 +44,13 @@ pub(super) fn findings(facts: &CheckFacts) -> Vec<Finding> {
             .as_str()
             .unwrap_or_default();
         let farm = (text("/metadata/namespace").to_owned(), farm.to_owned());
-        farms
-            .entry(farm)
-            .or_default()
-            .insert(text("/kind").to_owned());
+        let farm = farms.entry(farm).or_default();
+        farm.kinds.insert(text("/kind").to_owned());
+        farm.components += 1;
+        farm.ready += usize::from(status_of(object).state == Some(State::Ready));
         findings.extend(component(object));
     }
-    for ((namespace, farm), kinds) in &farms {
+    for ((namespace, label), farm) in &farms {
         let needed = [
             "BuildbarnStorage",
             "BuildbarnScheduler",
@@ -51,19 +59,28 @@ pub(super) fn findings(facts: &CheckFacts) -> Vec<Finding> {
         ];
         let missing: Vec<_> = needed
             .iter()
-            .filter(|kind| !kinds.contains(**kind))
+            .filter(|kind| !farm.kinds.contains(**kind))
             .copied()
             .collect();
-        let name = if farm.is_empty() {
+        let name = if label.is_empty() {
             format!("the farm of namespace {namespace}")
         } else {
-            format!("the farm {farm} of namespace {namespace}")
+            format!("the farm {label} of namespace {namespace}")
         };
-        findings.push(if missing.is_empty() {
-            Finding::ok("farm", format!("{name} has all programs"))
-        } else {
+        let Farm {
+            components, ready, ..
+        } = farm;
+        findings.push(if !missing.is_empty() {
             let message = format!("{name} has no {}", missing.join(", no "));
             Finding::note("farm", message, "nothing builds there until it has")
+        } else if ready < components {
+            let message = format!("{name}: {ready} of {components} components are ready");
+            Finding::note("farm", message, "the findings about its components say why")
+        } else {
+            Finding::ok(
+                "farm",
+                format!("{name} has all programs, and they are ready"),
+            )
         });
     }
     findings
@@ -89,9 +106,55 @@ fn component(object: &Value) -> Option<Finding> {
         text("/metadata/name"),
         state_word(status.state)
     );
-    let hint = "see neap explain KIND/NAME";
+    let hint = format!(
+        "see neap explain {}/{} -n {}",
+        text("/kind").to_lowercase(),
+        text("/metadata/name"),
+        text("/metadata/namespace")
+    );
     Some(match status.state {
-        Some(State::Creating | State::Reconciling) => Finding::note("component", message, hint),
-        _ => Finding::failed("component", message, hint),
+        Some(State::Creating | State::Reconciling) => Finding::note("component", message, &hint),
+        _ => Finding::failed("component", message, &hint),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(state: &str) -> Vec<Finding> {
+        let kinds = [
+            "BuildbarnStorage",
+            "BuildbarnScheduler",
+            "BuildbarnWorker",
+            "BuildbarnFrontend",
+        ];
+        let objects = kinds.map(|kind| {
+            json!({
+                "kind": kind, "metadata": {"name": "one", "namespace": "builds"},
+                "status": {"state": state},
+            })
+        });
+        findings(&CheckFacts {
+            objects: objects.to_vec(),
+            unserved: Vec::new(),
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+        })
+    }
+
+    #[test]
+    fn a_farm_of_which_nothing_runs_is_not_as_it_should_be() {
+        let findings = found("NotReady");
+        let farm = findings.iter().find(|it| it.name == "farm").unwrap();
+        assert!(farm.message.ends_with("0 of 4 components are ready"));
+        assert_ne!(*farm, Finding::ok("farm", &*farm.message));
+        let component = findings.iter().find(|it| it.name == "component").unwrap();
+        let hint = "see neap explain buildbarnstorage/one -n builds";
+        assert_eq!(component.hint, hint);
+        let ready = found("Ready");
+        let farm = ready.iter().find(|it| it.name == "farm").unwrap();
+        assert_eq!(*farm, Finding::ok("farm", &*farm.message));
+    }
 }

@@ -65,13 +65,45 @@ pub(super) async fn drain(
         }
     };
     let Some(idle) = scope.clock.within(limit, idle).await else {
-        let what = format!("the pool {name} still runs actions");
-        let why = "the time of --wait is over; the pool stays drained";
-        return Err(Failure::new("NT-CLI-0007", Exit::TimedOut, &what, why)
-            .remedy("see neap farm workers, or wait longer"));
+        return Err(not_drained(&read(&scope, name).await?));
     };
     idle?;
     print::text(out, &format!("The pool {name} is drained: no action runs."))
+}
+
+/// What a pool waits for whose actions have not ended in time.
+fn not_drained(pool: &Component) -> Failure {
+    let (namespace, name) = (pool.namespace(), pool.name());
+    let status = &pool.status;
+    let condition = |type_: &str| status.conditions.iter().find(|it| it.type_ == type_);
+    let silent = condition("Draining").filter(|it| it.reason == "SchedulerDoesNotAnswer");
+    let running: u32 = status.drains.iter().filter_map(|it| it.running).sum();
+    let pending = |what: &str, why: &str, remedy: &str| {
+        Failure::new("NT-CLI-0007", Exit::TimedOut, what, why).remedy(remedy)
+    };
+    if let Some(condition) = silent {
+        let what = format!(
+            "the scheduler does not answer, so it is not known whether the pool {name} runs actions"
+        );
+        let remedy = "see neap farm list and neap explain buildbarnscheduler/NAME; the pool stays drained, \
+                      and the operator asks again";
+        return Failure::new("NT-FARM-0004", Exit::TimedOut, &what, &condition.message)
+            .remedy(remedy);
+    }
+    if status.observed_generation != pool.metadata.generation {
+        let what = format!("the operator has not taken up the drain of the pool {name}");
+        let why = "the status of the pool is that of an earlier version of its spec";
+        return pending(&what, why, "check that the operator of build farms runs");
+    }
+    if running == 0 {
+        let what = format!("the pool {name} is not drained yet");
+        let why = condition("Ready").map_or("its status has no drains", |it| it.message.as_str());
+        let remedy = format!("see neap explain buildbarnworker/{name} -n {namespace}");
+        return pending(&what, why, &remedy);
+    }
+    let what = format!("the pool {name} still runs {running} actions");
+    let why = "the time of --wait is over; the pool stays drained";
+    pending(&what, why, "see neap farm workers, or wait longer")
 }
 
 async fn scope_of(options: &PoolOptions) -> Result<FarmScope, Failure> {
@@ -105,4 +137,52 @@ async fn set(scope: &FarmScope, name: &str, cordoned: bool) -> Result<(), Failur
         Failure::new("NT-KIT-012", Exit::Failed, "the pool cannot be changed", &chain(&error))
             .remedy("run the command again; if the server refuses, ask for the right to patch BuildbarnWorkers")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn waiting_for(status: Value) -> String {
+        let object = json!({
+            "metadata": {"name": "linux", "namespace": "builds", "generation": 2}, "spec": {},
+            "status": status,
+        });
+        let pool: BuildbarnWorker = serde_json::from_value(object).unwrap();
+        format!("{:?}", not_drained(&Component::from(&pool)))
+    }
+
+    fn condition(type_: &str, reason: &str) -> Value {
+        json!({
+            "type": type_, "status": "True", "reason": reason, "message": "cannot be reached",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    #[test]
+    fn a_drain_that_takes_too_long_says_what_it_waits_for() {
+        let drain = |running: Value| json!({"pattern": {"pod": "w-0"}, "reason": "Cordon", "running": running});
+        let silent = waiting_for(json!({
+            "state": "Reconciling", "observedGeneration": 2, "drains": [drain(json!(null))],
+            "conditions": [condition("Draining", "SchedulerDoesNotAnswer")],
+        }));
+        assert!(silent.contains("NT-FARM-0004"), "{silent}");
+        assert!(silent.contains("the scheduler does not answer"), "{silent}");
+        assert!(silent.contains("cannot be reached"), "{silent}");
+        let unseen = waiting_for(json!({"state": "Ready", "observedGeneration": 1}));
+        assert!(unseen.contains("the operator has not taken up"), "{unseen}");
+        let none = waiting_for(json!({
+            "state": "Creating", "observedGeneration": 2,
+            "conditions": [condition("Ready", "WaitingForPods")],
+        }));
+        assert!(none.contains("is not drained yet"), "{none}");
+        assert!(none.contains("cannot be reached"), "{none}");
+        let busy = waiting_for(json!({
+            "state": "Ready", "observedGeneration": 2, "drains": [drain(json!(3))],
+        }));
+        assert!(busy.contains("still runs 3 actions"), "{busy}");
+        assert!(busy.contains("NT-CLI-0007"), "{busy}");
+    }
 }

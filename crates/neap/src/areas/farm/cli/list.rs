@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     BazelrcOptions, ListOptions,
-    scope::{FarmScope, no_such},
+    scope::{FarmScope, farm_label, no_such, shown_farm},
 };
 use crate::{
     exit::Failure,
@@ -29,6 +29,7 @@ const FARM_COLUMNS: &[Column] = &[
     Column::new("STATE"),
     Column::new("COMPONENTS"),
     Column::new("WORKERS"),
+    Column::new("POOLS").wide(),
     Column::new("WHY"),
 ];
 
@@ -39,6 +40,7 @@ const POOL_COLUMNS: &[Column] = &[
     Column::new("PODS"),
     Column::new("ACTIONS"),
     Column::new("DRAINED"),
+    Column::new("FARM").wide(),
     Column::new("QUEUE"),
 ];
 
@@ -52,7 +54,7 @@ pub(super) async fn farms(options: &ListOptions, out: &mut dyn Write) -> Result<
             farms.entry(farm).or_default().push(component);
         }
         let items = farms.iter().map(|(farm, it)| Listed {
-            name: farm.1.to_owned(),
+            name: shown_farm(farm.1),
             cells: farm_row(*farm, it),
             data: farm_json(*farm, it),
         });
@@ -85,6 +87,18 @@ fn workers(components: &[&Component]) -> (i32, i32) {
     })
 }
 
+fn pool_names(components: &[&Component]) -> String {
+    let pools = components
+        .iter()
+        .filter(|it| it.kind == ComponentKind::Worker);
+    let names: Vec<_> = pools.map(|pool| pool.name()).collect();
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join(",")
+    }
+}
+
 fn farm_row((namespace, farm): (&str, &str), components: &[&Component]) -> Vec<String> {
     let ready = components.iter().filter(|it| is_ready(it)).count();
     let worst = components.iter().find(|it| !is_ready(it));
@@ -96,16 +110,13 @@ fn farm_row((namespace, farm): (&str, &str), components: &[&Component]) -> Vec<S
     let (ready_workers, wanted) = workers(components);
     vec![
         namespace.to_owned(),
-        if farm.is_empty() {
-            "-".to_owned()
-        } else {
-            farm.to_owned()
-        },
+        shown_farm(farm),
         worst
             .map_or("ready", |it| state_word(it.status.state))
             .to_owned(),
         format!("{ready}/{} ready", components.len()),
         format!("{ready_workers}/{wanted}"),
+        pool_names(components),
         why,
     ]
 }
@@ -148,6 +159,7 @@ fn pool_row(pool: &Component) -> Vec<String> {
         format!("{}/{}", pool.status.ready_replicas, pool.replicas()),
         pool.replicas().saturating_mul(concurrency).to_string(),
         pool.status.drains.len().to_string(),
+        shown_farm(pool.farm()),
         QueueName::of(&spec).to_string(),
     ]
 }
@@ -173,7 +185,7 @@ pub(super) async fn bazelrc(options: &BazelrcOptions, out: &mut dyn Write) -> Re
     let scope = FarmScope::named(&options.cluster, options.namespace.as_deref()).await?;
     let namespace = scope.namespace.clone().unwrap_or_default();
     let mut components = scope.components().await?;
-    components.retain(|it| it.farm() == options.farm);
+    components.retain(|it| it.farm() == farm_label(&options.farm));
     if let Some(pool) = &options.pool
         && !components
             .iter()

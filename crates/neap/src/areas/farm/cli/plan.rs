@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     PlanOptions,
-    scope::{FarmScope, no_such},
+    scope::{FarmScope, farm_label, no_such},
 };
 use crate::{
     exit::{Exit, Failure},
@@ -27,7 +27,7 @@ pub(super) async fn run(options: &PlanOptions, out: &mut dyn Write) -> Result<()
     let program = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
     let evaluator = Arc::new(EvaluatorProcess::new(program, scope.clock));
     let queue = Arc::new(GrpcBuildQueue::new(scope.clock));
-    let key = Key::new(&namespace, &options.farm);
+    let key = Key::new(&namespace, farm_label(&options.farm));
     let client = scope.cluster.client.clone();
     let found = dry_run(client, scope.clock, evaluator, queue, &key).await;
     let found = found.map_err(|error| failed(&error.to_string()))?;

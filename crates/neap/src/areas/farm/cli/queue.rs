@@ -33,7 +33,7 @@ pub(super) async fn queues(options: &QueueOptions, out: &mut dyn Write) -> Resul
         let queues = client
             .queues(&address)
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| failed(&error, scheduler))?;
         let name = format!("{}/{}", scheduler.namespace(), scheduler.name());
         found.extend(queues.into_iter().map(|queue| (name.clone(), queue)));
     }
@@ -95,18 +95,17 @@ pub(super) async fn workers(options: &WorkersOptions, out: &mut dyn Write) -> Re
         .filter(|it| it.farm() == pool.farm() && it.namespace() == pool.namespace())
         .cloned()
         .collect();
-    let address = if let Some(address) = &options.queue.scheduler {
-        address.clone()
-    } else {
-        let scheduler = settings::scheduler_of(&farm, spec);
-        let scheduler = scheduler
-            .ok_or_else(|| no_such("scheduler for the pool", &options.name, &namespace))?;
-        scope.queue_address(scheduler).await?
+    let scheduler = settings::scheduler_of(&farm, spec);
+    let scheduler =
+        scheduler.ok_or_else(|| no_such("scheduler for the pool", &options.name, &namespace))?;
+    let address = match &options.queue.scheduler {
+        Some(address) => address.clone(),
+        None => scope.queue_address(scheduler).await?,
     };
     let client = GrpcBuildQueue::new(scope.clock);
     let queue = QueueName::of(spec);
     let workers = client.workers(&address, &queue).await;
-    let workers = workers.map_err(|error| failed(&error))?;
+    let workers = workers.map_err(|error| failed(&error, scheduler))?;
     if let Some(format) = options.queue.output.data() {
         let items: Vec<_> = workers
             .iter()
@@ -144,7 +143,7 @@ pub(super) async fn nearest(options: &MatchOptions, out: &mut dyn Write) -> Resu
         })
         .collect();
     let Some(nearest) = nearest_pool(&instance, &platform, &pools) else {
-        return print::text(out, "There is no pool of workers.");
+        return Err(no_pool(scope.namespace.as_deref()));
     };
     if nearest.differences.is_empty() {
         return print::text(out, &format!("It runs on the pool {}.", nearest.pool));
@@ -179,11 +178,75 @@ fn wanted(options: &MatchOptions) -> Result<(String, Vec<PlatformProperty>), Fai
     Ok((options.instance.clone(), properties.collect()))
 }
 
-fn failed(error: &Error) -> Failure {
+/// No action runs where there is no pool; the pools may be in another namespace.
+fn no_pool(namespace: Option<&str>) -> Failure {
+    let (place, remedy) = match namespace {
+        Some(namespace) => (
+            format!("namespace {namespace} has no BuildbarnWorker"),
+            "name the namespace of the farm with -n, or look in all of them with -A",
+        ),
+        None => (
+            "the cluster has no BuildbarnWorker".to_owned(),
+            "create a pool, as in docs/farm/your-first-farm.md",
+        ),
+    };
+    let what = "there is no pool of workers";
+    Failure::new("NT-FARM-0003", Exit::NotFound, what, &place).remedy(remedy)
+}
+
+fn failed(error: &Error, scheduler: &Component) -> Failure {
     let exit = match error {
         Error::Unreachable { .. } => Exit::Unreachable,
         Error::Refused { .. } => Exit::Failed,
     };
-    Failure::new(error.code().0, exit, "the build queue cannot be read", &error.to_string())
-        .remedy("from outside of the cluster, forward port 8984 of the scheduler and pass --scheduler HOST:PORT")
+    let why = error.to_string();
+    let what = "the build queue cannot be read";
+    Failure::new(error.code().0, exit, what, &why).remedy(&remedy(scheduler))
+}
+
+/// A scheduler that does not run is not reached by forwarding its port either.
+fn remedy(scheduler: &Component) -> String {
+    let (namespace, name) = (scheduler.namespace(), scheduler.name());
+    if scheduler.status.ready_replicas == 0 {
+        return format!(
+            "the scheduler has no ready pod: see neap explain buildbarnscheduler/{name} -n {namespace}"
+        );
+    }
+    "from outside of the cluster, forward port 8984 of the scheduler and pass --scheduler HOST:PORT"
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use neap_farm::api::BuildbarnScheduler;
+
+    use super::*;
+
+    fn scheduler(ready: i32) -> Component {
+        let object = json!({
+            "metadata": {"name": "main", "namespace": "builds"}, "spec": {},
+            "status": {"replicas": 1, "readyReplicas": ready},
+        });
+        let scheduler: BuildbarnScheduler = serde_json::from_value(object).unwrap();
+        Component::from(&scheduler)
+    }
+
+    #[test]
+    fn a_port_is_forwarded_only_to_a_scheduler_that_runs() {
+        assert!(remedy(&scheduler(1)).contains("forward port 8984"));
+        let stopped = remedy(&scheduler(0));
+        assert!(stopped.ends_with("neap explain buildbarnscheduler/main -n builds"));
+        assert!(!stopped.contains("forward"));
+    }
+
+    #[test]
+    fn without_a_pool_the_namespace_is_named() {
+        let text = format!("{:?}", no_pool(Some("builds")));
+        assert!(
+            text.contains("namespace builds has no BuildbarnWorker"),
+            "{text}"
+        );
+        assert!(text.contains("-A"), "{text}");
+        assert!(!format!("{:?}", no_pool(None)).contains("-A"));
+    }
 }

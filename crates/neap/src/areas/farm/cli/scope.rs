@@ -128,6 +128,19 @@ impl FarmScope {
     }
 }
 
+/// The name of the farm whose components have no label. No label has this value.
+const UNNAMED: &str = "-";
+
+/// A farm as it is shown: by the value of its label.
+pub(super) fn shown_farm(label: &str) -> String {
+    if label.is_empty() { UNNAMED } else { label }.to_owned()
+}
+
+/// The value of the label of a farm that a user names as it is shown.
+pub(super) fn farm_label(name: &str) -> &str {
+    if name == UNNAMED { "" } else { name }
+}
+
 /// The components of a kind.
 pub(super) fn of_kind(
     components: &[Component],
@@ -156,4 +169,18 @@ pub(super) fn no_such(what: &str, name: &str, namespace: &str) -> Failure {
         &why,
     )
     .remedy("list them with neap farm list -A and neap farm pools -A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_farm_without_a_label_has_a_name_that_commands_accept() {
+        assert_eq!(shown_farm(""), "-");
+        for label in ["", "one"] {
+            assert_eq!(farm_label(&shown_farm(label)), label);
+        }
+        assert_eq!(farm_label(""), "");
+    }
 }
