@@ -51,6 +51,8 @@ pub struct Facts {
     pub informing: BTreeMap<String, Result<Arc<ReleaseConfig>, String>>,
     /// What the images of Stable tags say they are called.
     pub release_names: BTreeMap<String, String>,
+    /// Where the image of the configuration for Jobs is, if it is one of the cluster's own registry.
+    pub cli_override: Option<String>,
     /// The images with the program `oc` of Stable releases, by tag, where a Job needs one.
     pub cli_images: BTreeMap<String, String>,
     /// The Stable tags whose image cannot be read, and why.

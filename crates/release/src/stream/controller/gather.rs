@@ -13,7 +13,7 @@ use super::{Sources, recorded_state};
 use crate::{
     api::{ProwJobState, annotations},
     config::{ANNOTATION_LIMIT, CONFIG_MAP_LIMIT, ConfigError, ReleaseConfig, parse},
-    image_stream::api::{ImageStream, TagReference},
+    image_stream::api::{DOCKER_IMAGE, ImageStream, TagReference},
     names,
     payload::Phase,
     stream::facts::{
@@ -55,6 +55,7 @@ impl Sources {
             destinations: BTreeMap::new(),
             informing: BTreeMap::new(),
             release_names: BTreeMap::new(),
+            cli_override: None,
             cli_images: BTreeMap::new(),
             unread: BTreeMap::new(),
             run_key,
@@ -74,6 +75,7 @@ impl Sources {
             return Ok(Some(facts));
         }
         self.releases(&mut facts, &config);
+        facts.cli_override = self.cli_override(&facts.source, &config.override_cli_image);
         self.runs_of_periodics(&mut facts);
         self.destinations(&mut facts, &config);
         if starts_upgrades(&config) {
@@ -125,6 +127,26 @@ impl Sources {
                 facts.runs.insert(name.clone(), runs);
             }
         }
+    }
+
+    /// Where an image is that the configuration names in the cluster's own registry: nodes may not reach that, so
+    /// the image is taken from where its tag points. None for all others.
+    fn cli_override(&self, source: &ImageStream, image: &str) -> Option<String> {
+        let inside = &source.status.as_ref()?.docker_image_repository;
+        let registry = inside.split('/').next().filter(|host| !host.is_empty())?;
+        let name = image.strip_prefix(registry)?.strip_prefix('/')?;
+        let (namespace, name) = name.split_once('/')?;
+        let (name, tag) = name.split_once(':')?;
+        let stream = self.streams.get(&Key::new(namespace, name))?;
+        let wanted = stream.spec.tag(tag)?;
+        if wanted.reference {
+            let mut imported = stream.status.iter().flat_map(|status| &status.tags);
+            let item = imported.find(|it| it.tag == tag)?.items.first()?;
+            return Some(item.docker_image_reference.clone());
+        }
+        let from = wanted.from.as_ref();
+        from.filter(|from| from.kind == DOCKER_IMAGE)
+            .map(|from| from.name.clone())
     }
 
     fn runs_of_periodics(&self, facts: &mut Facts) {

@@ -4,6 +4,7 @@
 mod bad_input;
 mod cluster;
 mod hand_over;
+mod job_images;
 mod scope;
 mod traces;
 mod verification;

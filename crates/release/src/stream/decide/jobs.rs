@@ -362,6 +362,9 @@ fn job_image(
     release: &str,
     mirror: Option<&ImageStream>,
 ) -> Result<String, JobProblem> {
+    if let Some(image) = &facts.cli_override {
+        return Ok(image.clone());
+    }
     if !config.override_cli_image.is_empty() {
         return Ok(config.override_cli_image.clone());
     }

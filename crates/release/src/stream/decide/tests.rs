@@ -90,6 +90,7 @@ fn facts(config: &Value, releases: &[Value]) -> Facts {
         destinations: BTreeMap::new(),
         informing: BTreeMap::new(),
         release_names: BTreeMap::new(),
+        cli_override: None,
         cli_images: BTreeMap::new(),
         unread: BTreeMap::new(),
         run_key: RunKey::new(&[7; 32]).unwrap(),

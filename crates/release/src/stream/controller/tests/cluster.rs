@@ -315,6 +315,16 @@ impl TestCluster {
         self.declare_object_in(namespace, &source).await;
     }
 
+    /// The cluster has a registry of its own, which serves the source.
+    pub(super) async fn has_registry(&self, host: &str) {
+        let api: Api<ImageStream> = self.api("ocp");
+        let repository = format!("{host}/ocp/4.21-art-latest");
+        let patch = Patch::Merge(json!({"status": {"dockerImageRepository": repository}}));
+        api.patch_status("4.21-art-latest", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
     /// A new image of etcd is imported.
     pub(super) async fn new_image(&self, number: usize) {
         let api: Api<ImageStream> = self.api("ocp");
