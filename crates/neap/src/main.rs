@@ -4,6 +4,7 @@
 //! depends on it. Invariants: the exit code reports how the process ended (see [`exit::Exit`]), and
 //! a private folder never outlives the process.
 
+mod allocator;
 mod areas;
 mod cli;
 mod completion;

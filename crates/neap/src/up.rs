@@ -4,7 +4,6 @@
 //! the command line, the folder and the address, then credentials, store and server.
 
 mod address_block;
-mod allocator;
 mod audit;
 pub(crate) mod background;
 mod cluster_setup;
@@ -54,7 +53,7 @@ pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
     if let (true, Some(data)) = (options.detach, &options.data) {
         return background::detach(data, &mut io::stdout().lock());
     }
-    allocator::commit_what_is_used();
+    crate::allocator::commit_what_is_used();
     raise_open_files();
     let runtimes = Runtimes::start().map_err(|error| {
         Failure::new(

@@ -153,6 +153,7 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
     // Who writes nothing needs no Lease.
     options.role.leader_elect &= !options.dry_run;
     let options = &options;
+    crate::allocator::return_what_is_free();
     role::run("neap-release-controller", &options.role, |assembly, _| {
         original_flags::warn(&options.original.given());
         let context = context(assembly);
@@ -223,6 +224,7 @@ pub(super) fn payloads(mut options: PayloadsOptions) -> Result<(), Failure> {
     } else {
         "neap-release-payloads"
     };
+    crate::allocator::return_what_is_free();
     role::run(lease, &options.role, |assembly, _| {
         original_flags::warn(&options.original.given());
         let context = context(assembly);
