@@ -29,6 +29,7 @@ pub use self::{
     pod_options::{IngressOptions, ListenOn, PodOptions},
     quantity::parse_quantity,
     scheduler::{BuildbarnScheduler, BuildbarnSchedulerSpec, Execution, PredeclaredQueue},
+    schemas::{MAX_PODS, MAX_SHARDS},
     status::{
         ComponentStatus, DrainStatus, ReshardingStage, ReshardingStatus, RolloutStatus, State,
         StoragePlanStatus, StorageStatus,

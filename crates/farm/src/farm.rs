@@ -19,6 +19,7 @@ pub mod dry_run;
 pub mod facts;
 pub mod objects;
 pub mod pool_queue;
+pub mod refusals;
 pub mod rollout;
 pub mod rollout_operation;
 pub mod settings;

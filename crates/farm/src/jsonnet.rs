@@ -39,7 +39,18 @@ pub enum EvaluationError {
     /// It takes too long or too much memory.
     #[error("it needs more than {0}")]
     Exceeded(&'static str),
-    /// The evaluator cannot be started.
+    /// The evaluator cannot be started, or ended for another reason than the file.
     #[error("it cannot be evaluated here: {0}")]
     Unavailable(String),
+    /// It was not evaluated in time, as on a busy machine: a file that takes too long exceeds the bound of its
+    /// processor time before.
+    #[error("its evaluation has not ended after {0}")]
+    TimedOut(&'static str),
+}
+
+impl EvaluationError {
+    /// Whether another attempt with the same file may succeed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::TimedOut(_))
+    }
 }

@@ -12,7 +12,13 @@ mod tests;
 
 use serde_json::Value;
 
+pub use self::servers::ListenAddress;
 use crate::schema::{Finding, Program};
+
+/// The addresses on which the servers of a program listen. Programs of one pod share its ports.
+pub fn listen_addresses(configuration: &Value) -> Vec<ListenAddress> {
+    servers::listen_addresses(&Node::root(configuration))
+}
 
 /// The violations of the rules by the configuration of a program.
 pub fn check(program: Program, configuration: &Value) -> Vec<Finding> {
@@ -22,6 +28,7 @@ pub fn check(program: Program, configuration: &Value) -> Vec<Finding> {
     let root = Node::root(configuration);
     rules.global(&root.get("global"));
     rules.everywhere(&root);
+    rules.ports(&root);
     match program {
         Program::Storage => rules.storage(&root),
         Program::Scheduler => rules.scheduler(&root),

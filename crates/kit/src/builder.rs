@@ -146,6 +146,20 @@ impl ControllerBuilder {
         Ok(self.await_sync(cache))
     }
 
+    /// A cache of the namespaces that this process watches, which keeps of each object what `trim` leaves.
+    pub fn scoped_trimmed<K>(
+        &mut self,
+        selection: &Selection,
+        trim: Trim<K>,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let cache = self.context.scoped_trimmed_cache(selection, trim)?;
+        Ok(self.await_sync(cache))
+    }
+
     fn await_sync<K: CachedObject + Send + Sync + 'static>(&mut self, cache: Cache<K>) -> Cache<K> {
         let synced = cache.clone();
         planted!(KnownTooEarly => return cache);

@@ -15,7 +15,7 @@ use crate::{
     controller::{Controller, ControllerOptions},
     event::EventRecorder,
     lease::Leadership,
-    watch::{Cache, Selection, Watches, WatchesStopped},
+    watch::{Cache, Selection, Trim, Watches, WatchesStopped},
 };
 
 /// The dependencies of every controller of a process. Cheap to clone.
@@ -93,13 +93,39 @@ impl Context {
         K: Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let watches = &self.watches;
+        self.in_scope(|api| watches.cache(api, selection.clone()))
+    }
+
+    /// The same, of which only what `trim` leaves is kept in memory.
+    pub fn scoped_trimmed_cache<K>(
+        &self,
+        selection: &Selection,
+        trim: Trim<K>,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let watches = &self.watches;
+        self.in_scope(|api| watches.trimmed_cache(api, selection.clone(), trim))
+    }
+
+    /// One cache of all namespaces, or of those that the watches are restricted to.
+    fn in_scope<K>(
+        &self,
+        cache: impl Fn(Api<K>) -> Result<Cache<K>, WatchesStopped>,
+    ) -> Result<Cache<K>, WatchesStopped>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let watches = &self.watches;
         if watches.namespaces().is_empty() {
-            return watches.cache(Api::all(self.client.clone()), selection.clone());
+            return cache(Api::all(self.client.clone()));
         }
         let parts = watches.namespaces().iter().map(|namespace| {
             let api = Api::namespaced(self.client.clone(), namespace);
-            let part = watches.cache(api, selection.clone())?;
-            Ok((namespace.clone(), part))
+            Ok((namespace.clone(), cache(api)?))
         });
         watches.union(parts.collect::<Result<_, _>>()?)
     }

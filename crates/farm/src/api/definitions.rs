@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The definitions of the five kinds. A new object has the state Creating from the start: no operator has
-/// to write what is true of every new object.
+/// to write what is true of every new object. All settings have defaults, so an object needs no spec.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     let mut all = vec![
         BuildbarnScheduler::crd(),
@@ -23,8 +23,14 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     for definition in &mut all {
         for version in &mut definition.spec.versions {
             let schema = version.schema.as_mut();
-            let root = schema.and_then(|it| it.open_api_v3_schema.as_mut());
-            if let Some(status) = root.and_then(status_schema) {
+            let Some(root) = schema.and_then(|it| it.open_api_v3_schema.as_mut()) else {
+                continue;
+            };
+            if let Some(spec) = property(root, "spec") {
+                spec.default = Some(JSON(json!({})));
+            }
+            root.required = None;
+            if let Some(status) = property(root, "status") {
                 status.nullable = None;
                 let default = json!({"state": "Creating", "replicas": 0, "readyReplicas": 0});
                 status.default = Some(JSON(default));
@@ -34,6 +40,6 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     all
 }
 
-fn status_schema(root: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
-    root.properties.as_mut()?.get_mut("status")
+fn property<'a>(root: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {
+    root.properties.as_mut()?.get_mut(name)
 }

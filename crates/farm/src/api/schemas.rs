@@ -64,9 +64,21 @@ pub(super) fn resources(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The most pods of a component.
+pub const MAX_PODS: i32 = 10_000;
+
+/// The most shards of a farm. The configurations of all programs have an address of each shard for each store,
+/// and while the shards change, those of the former ones too. All of them fit into a ConfigMap.
+pub const MAX_SHARDS: i32 = 500;
+
 /// A number of replicas.
 pub(super) fn replicas(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "format": "int32", "minimum": 0, "maximum": 100_000})
+    json_schema!({"type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_PODS})
+}
+
+/// A number of shards.
+pub(super) fn shard_count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_SHARDS})
 }
 
 /// A quantity of bytes.

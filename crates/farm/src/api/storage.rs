@@ -33,7 +33,7 @@ pub struct BuildbarnStorageSpec {
     pub image: Option<String>,
     /// The number of shards; 2 if absent. A change is staged: see `resharding`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schemas::replicas")]
+    #[schemars(schema_with = "schemas::shard_count")]
     pub replicas: Option<i32>,
     /// A ConfigMap with the user's own configuration; rendered from this spec if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +66,7 @@ pub struct BuildbarnStorageSpec {
     /// The key and the weight of each shard, in the order of the replicas; the number of the replica and 1
     /// if absent. A key is the identity of a shard: a new key moves all of its blobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
     pub shards: Vec<Shard>,
     /// How a change of the shards is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use crate::{
     api::{
         Access, Authentication, Authorizer, BuildbarnBrowserSpec, BuildbarnFrontendSpec,
         BuildbarnSchedulerSpec, BuildbarnStorageSpec, BuildbarnWorkerSpec, ConfigMapKey,
-        PlatformProperty, PodOptions, PredeclaredQueue, Shard, Tls,
+        MAX_SHARDS, PlatformProperty, PodOptions, PredeclaredQueue, Shard, Tls,
     },
     jsonnet::{EvaluationRequest, EvaluationResponse, evaluate},
     schema::SchemaVersion,
@@ -236,4 +236,19 @@ fn older_ways_to_name_outputs_are_only_for_older_images() {
         findings[0].1.to_string().contains("removed on 2026-03-26"),
         "{findings:?}"
     );
+}
+
+#[test]
+fn as_many_shards_as_are_possible_fit_into_a_config_map_while_they_change() {
+    let shards = |first: i32| -> Vec<Shard> {
+        let keys = (0..MAX_SHARDS).map(|number| (first + number).to_string());
+        keys.map(|key| Shard { key, weight: 1 }).collect()
+    };
+    let mut settings = settings();
+    settings.storage.shards = shards(0);
+    settings.storage.former = Some(shards(1000));
+    for rendered in all(&settings, None) {
+        let size: usize = rendered.files.values().map(String::len).sum();
+        assert!(size < 1 << 20, "{size}");
+    }
 }

@@ -6,9 +6,13 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    core::v1::ConfigMap,
+};
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    apply::{Error, Object, PlannedChange},
+    apply::{Error, Object, PlannedChange, ResourceKind},
     builder::Tools,
     event::EventDraft,
     key::Key,
@@ -20,6 +24,7 @@ use super::{
     Component,
     decide::{ComponentDecision, Decision, DrainChange},
     facts::{FarmFacts, FarmSources, Reconciled},
+    refusals::is_final,
 };
 use crate::api::ComponentStatus;
 
@@ -79,11 +84,6 @@ fn recorded(written: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Whether the answer would be the same again.
-fn is_final(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if [403, 422].contains(&status.code))
-}
-
 async fn set_drains(sources: &FarmSources, namespace: &str, changes: &[&DrainChange]) {
     for change in changes {
         let Some(address) = sources.queue_address(namespace, &change.scheduler) else {
@@ -118,19 +118,35 @@ async fn write(
     if creates {
         confirm(tools, &object).await?;
     }
-    let mut refused = None;
+    let (mut refused, mut has_config) = (None, true);
     for change in decision.plan.changes {
+        if !has_config && needs_config(&change) {
+            continue;
+        }
+        let is_config = *change.kind() == ResourceKind::of::<ConfigMap>();
         tracing::debug!(%change, "write");
         match tools.writer.execute_change(change).await {
             Ok(_) => {}
             // The user learns what the server does not accept; the rest is written.
-            Err(error @ Error::Refused { .. }) => {
-                let event = EventDraft::warning("WriteRefused", chain(&error));
-                record(tools, &object, &event).await;
+            Err(Error::Refused { key, source }) if is_final(&source) => {
+                let error = Error::Refused { key, source };
+                let message = chain(&error);
+                let known = component.status.conditions.iter();
+                let mut known = known.filter(|it| it.type_ == "Ready");
+                if !known.any(|it| it.reason == "WriteRefused" && it.message == message) {
+                    let event = EventDraft::warning("WriteRefused", message.clone());
+                    record(tools, &object, &event).await;
+                }
+                sources.refusals.add(component, message, tools.clock.now());
                 refused = Some(error);
+                has_config &= !is_config;
             }
             Err(error) => return Err(error),
         }
+    }
+    // The next decision knows what was refused, and reports that.
+    if let Some(error) = refused {
+        return Err(error);
     }
     // A finalizer that was just set has changed the version of the object that the status belongs to.
     if decision.reports {
@@ -142,7 +158,16 @@ async fn write(
     for change in decision.plan.cleanup {
         tools.writer.execute_change(change).await?;
     }
-    refused.map_or(Ok(()), Err)
+    Ok(())
+}
+
+/// Whether pods would wait for ever for a ConfigMap that the API server has refused.
+fn needs_config(change: &PlannedChange) -> bool {
+    let workloads = [
+        ResourceKind::of::<Deployment>(),
+        ResourceKind::of::<StatefulSet>(),
+    ];
+    workloads.contains(change.kind())
 }
 
 /// Does something with the object of any kind.

@@ -1,7 +1,8 @@
 //! A custom resource of any of the five kinds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource, ResourceExt};
 use neap_kit::{
@@ -168,6 +169,13 @@ impl Component {
         farm_of(&self.metadata)
     }
 
+    /// What decides between components that ask for the same thing: the oldest has it, so that a new one never
+    /// takes what another uses.
+    pub(super) fn seniority(&self) -> (Option<Timestamp>, &str, ComponentKind) {
+        let created = self.metadata.creation_timestamp.as_ref();
+        (created.map(|it| it.0), self.name(), self.kind)
+    }
+
     /// Whether it is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
@@ -289,6 +297,22 @@ pub(super) fn farm_of(metadata: &ObjectMeta) -> &str {
     let labels = metadata.labels.as_ref();
     let farm = labels.and_then(|labels| labels.get(FARM_LABEL));
     farm.map_or("", String::as_str)
+}
+
+/// The ConfigMaps that belong to other farms of the namespace: a ConfigMap is that of its oldest user.
+pub(super) fn claimed_elsewhere(farm: &str, components: &[Component]) -> BTreeSet<String> {
+    let mut owners: BTreeMap<&str, &Component> = BTreeMap::new();
+    for component in components {
+        let Some(name) = component.config_map_name() else {
+            continue;
+        };
+        let owner = owners.entry(name).or_insert(component);
+        if component.seniority() < owner.seniority() {
+            *owner = component;
+        }
+    }
+    let elsewhere = owners.into_iter().filter(|(_, owner)| owner.farm() != farm);
+    elsewhere.map(|(name, _)| name.to_owned()).collect()
 }
 
 macro_rules! component_from {

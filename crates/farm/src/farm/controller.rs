@@ -49,13 +49,18 @@ pub fn component(context: &Context, settings: Settings) -> Result<Component, Wat
     } = settings;
     let namespace = &operator_namespace;
     let sources = FarmSources::new(context, &mut builder, evaluator, queue, namespace)?;
+    let (evaluations, enqueuer) = (sources.evaluations.clone(), builder.enqueuer());
     let reconciler = FarmReconciler {
         tools: builder.tools(),
         clock: context.clock,
         new_farms: Mutex::default(),
         sources,
     };
-    Ok(builder.build(reconciler, FarmReconciler::reconcile))
+    let controller = builder.build(reconciler, FarmReconciler::reconcile);
+    Ok(Component::new(NAME, move |stop| async move {
+        let evaluating = evaluations.run(enqueuer, stop.clone());
+        tokio::join!(controller.run(stop), evaluating);
+    }))
 }
 
 struct FarmReconciler {
@@ -68,7 +73,7 @@ struct FarmReconciler {
 
 impl FarmReconciler {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
-        let Some(mut facts) = self.sources.gather(&key).await else {
+        let Some(mut facts) = self.sources.gather(&key) else {
             self.new_farms.lock().remove(&key);
             return Ok(Outcome::Gone);
         };

@@ -1,23 +1,25 @@
 //! The decision about a farm: what to write, which drains to set, and what to report. Pure.
 
 mod config;
+mod drains;
 mod plan;
 mod report;
 mod rollout_facts;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use neap_kit::{apply::Plan, event::EventDraft};
 use serde_json::Value;
 
 use self::config::ConfigOutcome;
 use super::{
     Component, ComponentKind,
-    drain::{self, DrainDecision, DrainFacts, DrainReason},
-    facts::FarmFacts,
+    drain::DrainDecision,
+    facts::{FarmFacts, UserConfig},
     objects::{self, ConfigSource, DesiredWorkload, ObjectContext},
     pool_queue::PoolQueue,
+    refusals::REFUSAL_RETRY,
     rollout::{self, LiveWorkload, Phase},
     rollout_operation::{self, RolloutRecord},
     settings,
@@ -128,7 +130,7 @@ pub fn decide(facts: &FarmFacts) -> Decision {
     order(&mut members);
     let restart = scheduler_restart(&members);
     let mut decision = Decision::default();
-    decide_drains(facts, &mut members, restart.as_deref(), &mut decision);
+    drains::decide(facts, &mut members, restart.as_deref(), &mut decision);
     allow(&mut members);
     for index in 0..members.len() {
         let storage = storage.as_ref().filter(|it| it.0 == index).map(|it| &it.1);
@@ -138,6 +140,14 @@ pub fn decide(facts: &FarmFacts) -> Decision {
     }
     if let Some((_, storage)) = &storage {
         decision.look_again(storage.requeue_after);
+    }
+    if !facts.refused.is_empty() {
+        decision.look_again(Duration::try_from(REFUSAL_RETRY).ok());
+    }
+    for config in facts.user_configs.values() {
+        if let UserConfig::Evaluating { ask_again, .. } = config {
+            decision.look_again(*ask_again);
+        }
     }
     let rollout = rollout_facts::gather(facts, &members, &decision.components);
     decision.rollout = rollout_operation::decide(&rollout);
@@ -170,7 +180,8 @@ fn member<'a>(
         } = config::source(facts, component, settings);
         (config, problem, warnings) = (source, found, found_warnings);
     }
-    problem = problem.or_else(|| plan::claim_problem(facts, component));
+    let evaluating = problem.take_if(|it| it.reason == config::EVALUATING);
+    problem = problem.or_else(|| write_problem(facts, component));
     let workload = config
         .as_ref()
         .map(|config| workload(farm, component, config, context));
@@ -190,17 +201,16 @@ fn member<'a>(
             let live = live.data.pointer("/spec/selector/matchLabels").cloned();
             live != selector(&desired.object.object)
         });
-    let replicas = match (component.kind, settings) {
-        (ComponentKind::Storage, Some(settings)) => {
-            i32::try_from(settings.storage.replicas).unwrap_or(i32::MAX)
-        }
-        _ => component.replicas(),
-    };
+    let replicas = replicas(component, settings);
     let phase = match (&live, &workload) {
         (None, _) => Phase::Missing,
         (Some(live), Some(desired)) if !replace => live.phase(&desired.revision, replicas),
         _ => Phase::Outdated,
     };
+    // If the pods have this very configuration, it was evaluated before the operator started.
+    if ![Phase::Settled, Phase::Progressing].contains(&phase) {
+        problem = problem.or(evaluating);
+    }
     Member {
         component,
         problem,
@@ -215,6 +225,24 @@ fn member<'a>(
         waits_for: None,
         may_apply: false,
         replicas,
+    }
+}
+
+/// Why the objects of a component cannot be written.
+fn write_problem(facts: &FarmFacts, component: &Component) -> Option<Problem> {
+    plan::claim_problem(facts, component).or_else(|| {
+        let message = facts.refused.get(component.uid())?;
+        Some(Problem::new("WriteRefused", message.clone()))
+    })
+}
+
+/// The replicas of a component; those of the storage change in stages.
+fn replicas(component: &Component, settings: Option<&FarmSettings>) -> i32 {
+    match (component.kind, settings) {
+        (ComponentKind::Storage, Some(settings)) => {
+            i32::try_from(settings.storage.replicas).unwrap_or(i32::MAX)
+        }
+        _ => component.replicas(),
     }
 }
 
@@ -325,130 +353,6 @@ fn scheduler_restart(members: &[Member<'_>]) -> Option<String> {
             && it.live.as_ref().is_some_and(|live| live.ready > 0)
     });
     scheduler.map(|it| it.component.name().to_owned())
-}
-
-#[expect(
-    clippy::too_many_lines,
-    reason = "the facts of a drain, and what follows for the farm"
-)]
-fn decide_drains(
-    facts: &FarmFacts,
-    members: &mut [Member<'_>],
-    restart: Option<&str>,
-    decision: &mut Decision,
-) {
-    for member in members {
-        let component = member.component;
-        let Some(worker) = component.worker() else {
-            continue;
-        };
-        let recorded = member.live.as_ref().and_then(|live| live.queue.clone());
-        let pool = PoolQueue::of_workers(recorded, &facts.components, worker);
-        let scheduler = pool.as_ref().map(|it| &it.scheduler);
-        let rolling = member.phase == Phase::Outdated
-            && !member.fresh
-            && member.problem.is_none()
-            && member.waits_for.is_none();
-        let all = if component.is_deleting() {
-            Some(DrainReason::Deletion)
-        } else if rolling {
-            Some(DrainReason::RollOut)
-        } else if restart.is_some() && restart == scheduler.map(String::as_str) {
-            Some(DrainReason::SchedulerRestart)
-        } else if worker.cordoned {
-            Some(DrainReason::Cordon)
-        } else {
-            None
-        };
-        let held = member.problem.is_some() && !component.is_deleting();
-        let live = member.live.as_ref().map_or(0, |live| live.replicas);
-        let wanted = if component.is_deleting() {
-            0
-        } else if held {
-            live
-        } else {
-            member.replicas
-        };
-        let answer = facts.queues.get(component.uid());
-        let queue = answer.and_then(|answer| answer.as_ref().ok());
-        let seconds = worker.drain_timeout_seconds(settings::longest_action(&facts.components));
-        let drain_facts = DrainFacts {
-            pods: facts.pods_of(component),
-            wanted,
-            live,
-            existing: member.live.as_ref().map_or(0, |live| live.existing),
-            all,
-            replacing: replacing(member),
-            drains: &component.status.drains,
-            queue,
-            timeout: SignedDuration::from_secs(seconds),
-            now: facts.now,
-        };
-        let needed = drain::needs_queue(&drain_facts);
-        let mut drained = drain::decide(&drain_facts);
-        match pool {
-            // Without a scheduler no worker has an action.
-            None => release_all(&mut drained, wanted),
-            Some(PoolQueue { scheduler, queue }) => {
-                if needed && answer.is_none() {
-                    decision.inquiries.push(Inquiry {
-                        pool: component.uid().to_owned(),
-                        scheduler: scheduler.clone(),
-                        queue: queue.clone(),
-                    });
-                }
-                queue_changes(&drained, &scheduler, &queue, &mut decision.drains);
-            }
-        }
-        if poll_again(&drained, all) {
-            decision.look_again(Some(DRAIN_POLL_INTERVAL));
-        }
-        member.replicas = drained.replicas;
-        member.drain = Some(drained);
-    }
-}
-
-/// The version that replaces the pods of a pool at this moment.
-fn replacing<'a>(member: &'a Member<'_>) -> Option<&'a str> {
-    let revision = &member.workload.as_ref()?.revision;
-    let rollout = member.component.status.rollout.as_ref();
-    // Pods of the former version take actions again when the new one does not succeed.
-    let has_failed = rollout.is_some_and(|it| it.failed && it.revision == *revision);
-    (member.phase == Phase::Progressing && !has_failed).then_some(revision)
-}
-
-/// A cordon that the scheduler has, and whose actions have ended, needs no attention until something changes.
-fn poll_again(drained: &DrainDecision, all: Option<DrainReason>) -> bool {
-    let resting = all == Some(DrainReason::Cordon)
-        && drained.add.is_empty()
-        && drained.remove.is_empty()
-        && drained
-            .drains
-            .iter()
-            .all(|drain| drain.applied_at.is_some() && drain.running == Some(0));
-    !drained.drains.is_empty() && !resting
-}
-
-fn release_all(drained: &mut DrainDecision, wanted: i32) {
-    drained.drains.clear();
-    drained.all_released = true;
-    drained.replicas = wanted;
-}
-
-fn queue_changes(
-    drained: &DrainDecision,
-    scheduler: &str,
-    queue: &QueueName,
-    changes: &mut Vec<DrainChange>,
-) {
-    let change = |pattern: &BTreeMap<String, String>, drained| DrainChange {
-        scheduler: scheduler.to_owned(),
-        queue: queue.clone(),
-        pattern: pattern.clone(),
-        drained,
-    };
-    changes.extend(drained.add.iter().map(|pattern| change(pattern, true)));
-    changes.extend(drained.remove.iter().map(|pattern| change(pattern, false)));
 }
 
 /// Which workloads may be written now.

@@ -47,7 +47,10 @@ pub async fn dry_run(
     let stop = CancellationToken::new();
     let reading = async {
         sources.synced().await;
-        let facts = sources.gather(key).await;
+        // What the first look asks for, the second one knows.
+        sources.gather(key)?;
+        sources.evaluations.evaluate_waiting().await;
+        let facts = sources.gather(key);
         facts.map(|facts| {
             let decision = decide(&facts);
             (facts, decision)

@@ -1,6 +1,8 @@
 //! What a decision about a farm depends on.
 
+mod evaluations;
 mod gather;
+mod pod_states;
 mod user_config;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +13,7 @@ use neap_kit::{apply::ResourceKind, key::Key, operation::Operation};
 
 pub(super) use self::gather::{FarmSources, Reconciled};
 pub use self::user_config::UserConfig;
+pub(super) use self::{evaluations::Evaluations, user_config::MAX_FINDINGS};
 use super::{Component, drain::PodFacts};
 use crate::queue::QueueFacts;
 
@@ -29,10 +32,13 @@ pub struct FarmFacts {
     pub claims: BTreeMap<String, ClaimFacts>,
     /// The ConfigMaps of users, by the uid of the component that names them.
     pub user_configs: BTreeMap<String, UserConfig>,
-    /// ConfigMaps that a component of another farm names.
+    /// ConfigMaps that a component of another farm has named before.
     pub claimed_elsewhere: BTreeSet<String>,
     /// What schedulers say about the queues of pools, by the uid of the pool.
     pub queues: BTreeMap<String, Result<QueueFacts, String>>,
+    /// What the server has refused to write for a component in its present version, by the uid of the
+    /// component.
+    pub refused: BTreeMap<String, String>,
     /// The farm.
     pub farm: Key,
     /// The Operations of the namespace; none if the kind is not served.

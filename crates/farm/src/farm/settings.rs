@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Component, ComponentKind};
 use crate::{
     api::{
-        BuildbarnStorageSpec, BuildbarnWorkerSpec, Execution, ReshardingStage, Shard,
+        BuildbarnStorageSpec, BuildbarnWorkerSpec, Execution, MAX_SHARDS, ReshardingStage, Shard,
         StorageStatus, parse_quantity, ports,
     },
     configuration::{FarmSettings, SharedStorage},
@@ -14,9 +14,10 @@ use crate::{
 
 const DEFAULT_MESSAGE_BYTES: u64 = 2 << 20;
 
-/// The shards that a spec asks for.
+/// The shards that a spec asks for. Validation refuses more than [`MAX_SHARDS`], and nothing here may grow with
+/// such a number.
 pub fn wanted_shards(spec: &BuildbarnStorageSpec) -> Vec<Shard> {
-    let replicas = spec.replicas.unwrap_or(2).max(0);
+    let replicas = spec.replicas.unwrap_or(2).clamp(0, MAX_SHARDS);
     let replicas = usize::try_from(replicas).unwrap_or(0);
     let shards = (0..replicas).map(|replica| {
         let set = spec.shards.get(replica).cloned();
@@ -34,9 +35,13 @@ pub fn of_kind(components: &[Component], kind: ComponentKind) -> impl Iterator<I
     components.filter(move |it| it.kind == kind && !it.is_deleting())
 }
 
-/// The storage of the farm. A farm has one; validation refuses others.
+/// The storage of the farm: the oldest. A farm has one; validation refuses others.
 pub fn storage_of(components: &[Component]) -> Option<&Component> {
-    of_kind(components, ComponentKind::Storage).next()
+    oldest(components, ComponentKind::Storage)
+}
+
+fn oldest(components: &[Component], kind: ComponentKind) -> Option<&Component> {
+    of_kind(components, kind).min_by(|one, other| one.seniority().cmp(&other.seniority()))
 }
 
 /// The settings of a farm; none without a storage, which every program needs.
@@ -87,7 +92,11 @@ fn shared_storage(
 }
 
 fn schedulers(components: &[Component]) -> BTreeMap<String, String> {
-    of_kind(components, ComponentKind::Scheduler)
+    let mut youngest_first: Vec<_> = of_kind(components, ComponentKind::Scheduler).collect();
+    youngest_first.sort_by(|one, other| other.seniority().cmp(&one.seniority()));
+    // The last one of a prefix is kept.
+    youngest_first
+        .into_iter()
         .map(|scheduler| (prefix_of(scheduler).to_owned(), scheduler.name().to_owned()))
         .collect()
 }
@@ -99,7 +108,7 @@ pub fn prefix_of(scheduler: &Component) -> &str {
     prefix.unwrap_or_default()
 }
 
-/// The scheduler of a pool: the one with the longest prefix that fits.
+/// The scheduler of a pool: the one with the longest prefix that fits, and the oldest of that prefix.
 pub fn scheduler_of<'a>(
     components: &'a [Component],
     worker: &BuildbarnWorkerSpec,
@@ -107,7 +116,10 @@ pub fn scheduler_of<'a>(
     let wanted = worker.instance_name_prefix.as_deref().unwrap_or_default();
     of_kind(components, ComponentKind::Scheduler)
         .filter(|scheduler| has_prefix(wanted, prefix_of(scheduler)))
-        .max_by_key(|scheduler| prefix_of(scheduler).len())
+        .max_by(|one, other| {
+            let longer = prefix_of(one).len().cmp(&prefix_of(other).len());
+            longer.then_with(|| other.seniority().cmp(&one.seniority()))
+        })
 }
 
 /// The longest time that an action of the farm may take, in seconds.
@@ -120,7 +132,7 @@ pub fn longest_action(components: &[Component]) -> i64 {
 }
 
 fn browser_url(components: &[Component]) -> String {
-    let Some(browser) = of_kind(components, ComponentKind::Browser).next() else {
+    let Some(browser) = oldest(components, ComponentKind::Browser) else {
         return "http://bb-browser.example.com".to_owned();
     };
     let spec = browser.browser();

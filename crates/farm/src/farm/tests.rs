@@ -2,6 +2,7 @@
 //! cluster would write, and a scheduler in memory answers about its queue.
 
 mod cluster;
+mod limits;
 mod stand_ins;
 
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::{Component, ComponentKind, ComponentSpec, objects, settings};
 use crate::{
     api::{
         Access, Authentication, Authorizer, BuildbarnStorageSpec, BuildbarnWorkerSpec, Execution,
-        PlatformProperty, parse_quantity,
+        MAX_PODS, MAX_SHARDS, PlatformProperty, parse_quantity,
     },
     configuration::geometry,
     sharding::duplicate_key,
@@ -41,6 +41,9 @@ pub fn problem(component: &Component, farm: &[Component]) -> Option<Problem> {
         );
         return Some(Problem::new("InvalidName", message));
     }
+    if let Some(problem) = too_many_replicas(component) {
+        return Some(problem);
+    }
     let found = match &component.spec {
         ComponentSpec::Storage(spec) => storage(component, spec, farm),
         ComponentSpec::Scheduler(spec) => scheduler(component, farm).or_else(|| {
@@ -62,6 +65,21 @@ pub fn problem(component: &Component, farm: &[Component]) -> Option<Problem> {
         ComponentSpec::Browser(_) => None,
     };
     found.or_else(|| reserved_variable(component))
+}
+
+/// The definitions exclude such numbers. An object from before they did has a finding.
+fn too_many_replicas(component: &Component) -> Option<Problem> {
+    let (maximum, what) = match component.kind {
+        ComponentKind::Storage => (MAX_SHARDS, "shards"),
+        _ => (MAX_PODS, "pods"),
+    };
+    let replicas = component.replicas();
+    (replicas > maximum).then(|| {
+        let message = format!(
+            "spec.replicas is {replicas}, and at most {maximum} {what} are possible: use fewer"
+        );
+        Problem::new("TooManyReplicas", message)
+    })
 }
 
 fn is_label(name: &str) -> bool {
@@ -159,7 +177,8 @@ fn scheduler(component: &Component, farm: &[Component]) -> Option<Problem> {
     }
     let prefix = settings::prefix_of(component);
     let mut others = settings::of_kind(farm, ComponentKind::Scheduler);
-    let other = others.find(|it| it.name() < component.name() && settings::prefix_of(it) == prefix);
+    let other = others
+        .find(|it| it.seniority() < component.seniority() && settings::prefix_of(it) == prefix);
     other.map(|other| {
         let message = format!(
             "the scheduler {} has the instance name prefix {prefix:?} too: use another",

@@ -1,4 +1,5 @@
 use neap_kit::clock::Clock;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::*;
@@ -74,12 +75,32 @@ async fn an_evaluator_that_cannot_be_started_says_so() {
 }
 
 #[tokio::test]
-async fn an_evaluator_that_ends_without_an_answer_has_exceeded_its_bounds() {
+async fn an_evaluator_that_ends_without_an_answer_says_nothing_about_the_file() {
     let evaluator = EvaluatorProcess::new("/bin/false".into(), Clock::system());
     let none = BTreeMap::new();
     let result = evaluator.evaluate(&none, "main.jsonnet", &none).await;
     assert!(
-        matches!(result, Err(EvaluationError::Exceeded(_))),
+        matches!(result, Err(EvaluationError::Unavailable(_))),
         "{result:?}"
     );
+}
+
+#[test]
+fn only_the_bounds_of_the_evaluation_follow_from_the_file() {
+    use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+    let ended = |output: Vec<u8>, status: i32| {
+        let status = ExitStatus::from_raw(status);
+        process::result(&process::Ended { output, status })
+    };
+    let signal = |signal: Signal| ended(Vec::new(), signal.as_raw()).unwrap_err();
+    assert!(!signal(Signal::XCPU).is_transient());
+    assert!(!signal(Signal::ABORT).is_transient());
+    assert!(!signal(Signal::SEGV).is_transient());
+    assert!(signal(Signal::KILL).is_transient(), "no memory in the pod");
+    assert!(signal(Signal::TERM).is_transient());
+    assert!(ended(Vec::new(), 1 << 8).unwrap_err().is_transient());
+    let much = ended(vec![b'1'; 4 << 20], 0).unwrap_err();
+    assert!(!much.is_transient(), "{much}");
+    let failed = serde_json::to_vec(&EvaluationResponse::Failed("no".to_owned())).unwrap();
+    assert!(!ended(failed, 0).unwrap_err().is_transient());
 }

@@ -1,7 +1,45 @@
 //! Servers, authentication, authorizers, expressions and key pairs.
 
 use super::{Node, Rules};
-use crate::schema::duration;
+use crate::schema::{Finding, duration};
+
+/// An address on which a server listens, such as `:8980`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// Where it is in the configuration.
+    pub path: String,
+    /// The host; empty for all addresses.
+    host: String,
+    port: String,
+}
+
+impl ListenAddress {
+    /// Whether only one of both servers can listen.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let is_any = |host: &str| ["", "0.0.0.0", "[::]"].contains(&host);
+        let overlap = self.host == other.host || is_any(&self.host) || is_any(&other.host);
+        // Port 0 is another one for each server.
+        self.port == other.port && self.port != "0" && overlap
+    }
+}
+
+/// All addresses on which the servers of a program listen.
+pub(super) fn listen_addresses(node: &Node<'_>) -> Vec<ListenAddress> {
+    let is_list = node.path.ends_with("listenAddresses") || node.path.ends_with("listen_addresses");
+    if is_list {
+        let addresses = node.items().into_iter().filter_map(|item| {
+            let (host, port) = item.text().rsplit_once(':')?;
+            Some(ListenAddress {
+                host: host.to_owned(),
+                port: port.to_owned(),
+                path: item.path,
+            })
+        });
+        return addresses.collect();
+    }
+    let inner = node.items().into_iter().chain(node.fields());
+    inner.flat_map(|inner| listen_addresses(&inner)).collect()
+}
 
 impl Rules {
     pub(super) fn grpc_servers(&mut self, servers: &Node<'_>) {
@@ -71,6 +109,18 @@ impl Rules {
         let diagnostics = global.get("diagnosticsHttpServer");
         if diagnostics.is_present() {
             self.http_servers(&diagnostics.get("httpServers"));
+        }
+    }
+
+    /// No two servers of a program listen on one port.
+    pub(super) fn ports(&mut self, root: &Node<'_>) {
+        let all = listen_addresses(root);
+        for (at, address) in all.iter().enumerate() {
+            let mut before = all[..at].iter();
+            if let Some(other) = before.find(|other| other.conflicts_with(address)) {
+                let problem = format!("is the port of {} too", other.path);
+                self.findings.push(Finding::new(&*address.path, problem));
+            }
         }
     }
 

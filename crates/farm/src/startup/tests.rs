@@ -67,6 +67,27 @@ fn servers_need_an_address_and_authentication() {
 }
 
 #[test]
+fn two_servers_on_one_port_are_found() {
+    let server = |addresses: &[&str]| json!({"listenAddresses": addresses, "authenticationPolicy": {"allow": {}}});
+    for (one, other, conflicts) in [
+        (":8980", ":8980", true),
+        (":8980", "10.0.0.1:8980", true),
+        ("[::]:8980", "10.0.0.1:8980", true),
+        ("10.0.0.2:8980", "10.0.0.1:8980", false),
+        (":8980", ":8981", false),
+        (":0", ":0", false),
+    ] {
+        let findings = after("/grpcServers", json!([server(&[one]), server(&[other])]));
+        let problem = "grpcServers[1].listenAddresses[0]: is the port of grpcServers[0].listenAddresses[0] too";
+        let wanted: &[&str] = if conflicts { &[problem] } else { &[] };
+        assert_eq!(findings, wanted, "{one} {other}");
+    }
+    let mut shared = storage();
+    shared["global"] = json!({"diagnosticsHttpServer": {"httpServers": [server(&[":1"])]}});
+    assert_eq!(found(Program::Storage, &shared).len(), 1);
+}
+
+#[test]
 fn an_index_without_attempts_is_found() {
     for name in [
         "keyLocationMapMaximumGetAttempts",

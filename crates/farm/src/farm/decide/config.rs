@@ -4,7 +4,7 @@ use crate::{
     configuration::{self, FarmSettings, RenderedFiles},
     farm::{
         Component, ComponentSpec,
-        facts::{FarmFacts, UserConfig},
+        facts::{FarmFacts, MAX_FINDINGS, UserConfig},
         objects::{self, ConfigSource},
         settings,
         validate::Problem,
@@ -14,6 +14,12 @@ use crate::{
 
 /// The number of findings in a message; the rest is counted.
 const SHOWN_FINDINGS: usize = 5;
+
+/// The size of the data of a ConfigMap.
+const MAX_CONFIG_BYTES: usize = 1 << 20;
+
+/// The reason of a component whose configuration is not evaluated yet.
+pub(super) const EVALUATING: &str = "EvaluatingConfiguration";
 
 pub(super) struct ConfigOutcome {
     pub(super) source: Option<ConfigSource>,
@@ -47,6 +53,9 @@ pub(super) fn source(
         let message = "the farm has no BuildbarnScheduler for this pool";
         return outcome(None, Some(Problem::new("WaitingForScheduler", message)));
     };
+    if let Some(problem) = too_large(&files) {
+        return outcome(None, Some(problem));
+    }
     let findings = files.findings(Schema::of(version.schema()));
     let (config_map, hash) = objects::config_map_name(component, &files.files);
     let source = ConfigSource {
@@ -56,6 +65,22 @@ pub(super) fn source(
         rendered: Some(files.files),
     };
     outcome(Some(source), invalid(&findings))
+}
+
+/// The API server would refuse the ConfigMap, again and again.
+fn too_large(files: &RenderedFiles) -> Option<Problem> {
+    let sizes = files
+        .files
+        .iter()
+        .map(|(name, text)| name.len() + text.len());
+    let size: usize = sizes.sum();
+    (size > MAX_CONFIG_BYTES).then(|| {
+        let message = format!(
+            "the rendered configuration has {size} bytes, and a ConfigMap has at most {MAX_CONFIG_BYTES}: \
+             use fewer shards, shorter names or fewer entries in the lists of the spec"
+        );
+        Problem::new("ConfigTooLarge", message)
+    })
 }
 
 fn render(facts: &FarmFacts, component: &Component, farm: &FarmSettings) -> Option<RenderedFiles> {
@@ -111,19 +136,35 @@ fn user_source(
             "ConfigKeyMissing",
             format!("the ConfigMap {name} has no key {key}"),
         ),
+        Some(UserConfig::Evaluating {
+            hash,
+            file,
+            failure,
+            ..
+        }) => {
+            let message = match failure {
+                None => format!("the configuration in the ConfigMap {name} is being evaluated"),
+                Some(failure) => format!(
+                    "the configuration in the ConfigMap {name} is evaluated again: the last time, {failure}"
+                ),
+            };
+            let problem = Problem::new(EVALUATING, message);
+            (Some(user_config(name, hash, file)), Some(problem))
+        }
         Some(UserConfig::Present {
             hash,
             file,
             findings,
-        }) => {
-            let source = ConfigSource {
-                config_map: name.to_owned(),
-                hash: hash.clone(),
-                file: file.clone(),
-                rendered: None,
-            };
-            (Some(source), invalid(findings))
-        }
+        }) => (Some(user_config(name, hash, file)), invalid(findings)),
+    }
+}
+
+fn user_config(config_map: &str, hash: &str, file: &str) -> ConfigSource {
+    ConfigSource {
+        config_map: config_map.to_owned(),
+        hash: hash.to_owned(),
+        file: file.to_owned(),
+        rendered: None,
     }
 }
 
@@ -136,7 +177,13 @@ fn invalid(findings: &[(String, Finding)]) -> Option<Problem> {
         .map(|(file, finding)| format!("{file}: {finding}"))
         .collect();
     if findings.len() > SHOWN_FINDINGS {
-        shown.push(format!("and {} more", findings.len() - SHOWN_FINDINGS));
+        let at_least = if findings.len() < MAX_FINDINGS {
+            ""
+        } else {
+            "at least "
+        };
+        let others = findings.len() - SHOWN_FINDINGS;
+        shown.push(format!("and {at_least}{others} more"));
     }
     Some(Problem::new("ConfigInvalid", shown.join("\n")))
 }

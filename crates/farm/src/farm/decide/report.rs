@@ -8,7 +8,7 @@ use neap_kit::{
     status::{ConditionStatus, ConditionUpdate, Readiness, updated_conditions},
 };
 
-use super::{ComponentDecision, Member, operations, plan, rollout_record};
+use super::{ComponentDecision, Member, config::EVALUATING, operations, plan, rollout_record};
 use crate::{
     api::{Access, ComponentStatus, RolloutStatus, State},
     farm::{
@@ -95,7 +95,7 @@ fn readiness(facts: &FarmFacts, member: &Member<'_>, rollout: Option<&RolloutSta
         return Readiness::Reconciling("Deleting", deleting_message(facts, member));
     }
     if let Some(problem) = &member.problem {
-        let waiting = ["WaitingForStorage", "WaitingForScheduler"];
+        let waiting = ["WaitingForStorage", "WaitingForScheduler", EVALUATING];
         let message = problem.message.clone();
         if waiting.contains(&problem.reason) {
             return Readiness::Reconciling(problem.reason, message);

@@ -26,9 +26,13 @@ use neap_kit::{
     operation::Operation,
     watch::{Cache, Change, Selection, WatchesStopped},
 };
-use parking_lot::Mutex;
 
-use super::{ClaimFacts, FarmFacts, UserConfig, user_config};
+use super::{
+    ClaimFacts, Evaluations, FarmFacts, UserConfig,
+    evaluations::Answer,
+    pod_states::POD_STATES,
+    user_config::{self, content_hash},
+};
 use crate::{
     api::{
         ANNOTATION_REVISION, APP_LABEL, BuildbarnBrowser, BuildbarnFrontend, BuildbarnScheduler,
@@ -36,16 +40,13 @@ use crate::{
     },
     farm::{
         Component, ComponentKind,
-        component::{components, farm_of},
+        component::{claimed_elsewhere, components, farm_of},
         drain::{DELETION_COST, PodFacts},
-        objects::hash_of,
+        refusals::Refusals,
     },
     jsonnet::Evaluate,
     queue::BuildQueue,
 };
-
-/// The number of checked configurations that are remembered.
-const MAX_CHECKED: usize = 512;
 
 /// How long the first reconcile waits for Operations, whose kind may not be served.
 const OPERATIONS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,11 +69,11 @@ pub(crate) struct FarmSources {
     pods: Cache<Pod>,
     claims: Cache<PersistentVolumeClaim>,
     operations: Cache<Operation>,
-    evaluator: Arc<dyn Evaluate>,
+    pub(crate) evaluations: Arc<Evaluations>,
     pub(crate) queue: Arc<dyn BuildQueue>,
+    pub(crate) refusals: Refusals,
     operator_namespace: String,
     clock: Clock,
-    checked: Mutex<BTreeMap<String, UserConfig>>,
 }
 
 /// The objects that a reconcile is about.
@@ -112,15 +113,15 @@ impl FarmSources {
             accounts: builder.scoped(&all, false)?,
             budgets: builder.scoped(&all, false)?,
             policies: builder.scoped(&all, false)?,
-            pods: builder.scoped(&ours, false)?,
+            pods: builder.scoped_trimmed(&ours, POD_STATES)?,
             claims: builder.scoped(&all, false)?,
             // Their kind may not be served, and a farm does not need it.
             operations: context.scoped_cache(&all)?,
-            evaluator,
+            evaluations: Arc::new(Evaluations::new(evaluator, context.clock)),
             queue,
+            refusals: Refusals::default(),
             operator_namespace: operator_namespace.to_owned(),
             clock: context.clock,
-            checked: Mutex::default(),
         };
         let (operations, clock) = (sources.operations.clone(), context.clock);
         builder.wait_for(async move {
@@ -235,20 +236,14 @@ impl FarmSources {
     }
 
     /// The facts about a farm, without what schedulers say; none if it has no components.
-    pub(crate) async fn gather(&self, key: &Key) -> Option<FarmFacts> {
+    pub(crate) fn gather(&self, key: &Key) -> Option<FarmFacts> {
         let namespace = key.namespace();
-        let (members, others): (Vec<_>, Vec<_>) = self
-            .all_components(namespace)
-            .into_iter()
-            .partition(|it| it.farm() == key.name());
+        let mut members = self.all_components(namespace);
+        let claimed_elsewhere = claimed_elsewhere(key.name(), &members);
+        members.retain(|it| it.farm() == key.name());
         if members.is_empty() {
             return None;
         }
-        let claimed_elsewhere = others
-            .iter()
-            .filter(|other| other.farm() < key.name())
-            .filter_map(|other| other.config_map_name().map(str::to_owned))
-            .collect();
         let mut facts = FarmFacts {
             live: BTreeMap::new(),
             foreign: BTreeSet::new(),
@@ -257,6 +252,7 @@ impl FarmSources {
             user_configs: BTreeMap::new(),
             claimed_elsewhere,
             queues: BTreeMap::new(),
+            refused: self.refusals.of(&members, self.clock.now()),
             farm: key.clone(),
             operations: self.operations(namespace),
             operator_namespace: self.operator_namespace.clone(),
@@ -266,7 +262,7 @@ impl FarmSources {
         self.objects(namespace, &mut facts);
         for component in facts.components.clone() {
             if let Some(name) = component.config_map_name() {
-                let config = self.user_config(&component, name).await;
+                let config = self.user_config(&component, name);
                 facts
                     .user_configs
                     .insert(component.uid().to_owned(), config);
@@ -328,28 +324,26 @@ impl FarmSources {
         pods
     }
 
-    async fn user_config(&self, component: &Component, name: &str) -> UserConfig {
+    fn user_config(&self, component: &Component, name: &str) -> UserConfig {
         let Some(config_map) = self.config_maps.get(&Key::new(component.namespace(), name)) else {
             return UserConfig::Missing;
         };
-        let files = config_map.data.clone().unwrap_or_default();
-        let pod = component.pod().map(|pod| &pod.env);
-        let id = hash_of(&format!(
-            "{files:?} {:?} {} {pod:?} {name} {:?}",
-            component.kind,
-            component.image(),
-            component.worker().map(|it| it.instance_name().to_owned())
-        ));
-        if let Some(checked) = self.checked.lock().get(&id) {
-            return checked.clone();
+        let programs = match user_config::programs(component, &config_map) {
+            Ok(programs) => programs,
+            Err(missing) => return UserConfig::MissingKey(missing),
+        };
+        match self.evaluations.ask(component, config_map.clone()) {
+            Answer::Known(config) => config,
+            Answer::Pending { failure, ask_again } => UserConfig::Evaluating {
+                hash: content_hash(&config_map),
+                file: programs
+                    .into_iter()
+                    .next()
+                    .map_or_else(String::new, |it| it.1),
+                failure,
+                ask_again,
+            },
         }
-        let config = user_config::check(component, name, &files, &*self.evaluator).await;
-        let mut checked = self.checked.lock();
-        if checked.len() >= MAX_CHECKED {
-            checked.clear();
-        }
-        checked.insert(id, config.clone());
-        config
     }
 }
 

@@ -1,13 +1,22 @@
 //! Configurations that users write themselves, in a ConfigMap.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 
 use crate::{
     configuration::check_both,
     farm::{Component, objects::hash_of},
     jsonnet::Evaluate,
     schema::{Finding, Program, Schema, version_of},
+    startup::{ListenAddress, listen_addresses},
 };
+
+/// The number of findings that are kept: a configuration may be all wrong, and few are shown.
+pub(crate) const MAX_FINDINGS: usize = 20;
+/// The length of a text of a finding, which may quote a whole configuration.
+const MAX_FINDING_CHARS: usize = 500;
 
 /// The ConfigMap that a component names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +25,17 @@ pub enum UserConfig {
     Missing,
     /// It does not have a file that the component needs.
     MissingKey(String),
+    /// It exists, and is not evaluated yet.
+    Evaluating {
+        /// A hash of its content.
+        hash: String,
+        /// The file of the main program.
+        file: String,
+        /// Why it could not be evaluated the last time.
+        failure: Option<String>,
+        /// The delay after which to ask again.
+        ask_again: Option<Duration>,
+    },
     /// It exists.
     Present {
         /// A hash of its content.
@@ -46,38 +66,100 @@ fn wanted_files(component: &Component, config_map: &str) -> Vec<(Program, Vec<St
     vec![(program, names)]
 }
 
-/// Checks the ConfigMap of a component.
+/// The programs of a component, each with its file, or the name of a file that is missing.
+pub(super) fn programs(
+    component: &Component,
+    config_map: &ConfigMap,
+) -> Result<Vec<(Program, String)>, String> {
+    let has = |name: &&String| {
+        config_map
+            .data
+            .iter()
+            .any(|files| files.contains_key(*name))
+    };
+    let wanted = wanted_files(component, &config_map.name_any()).into_iter();
+    let found = wanted.map(|(program, names)| match names.iter().find(has) {
+        Some(name) => Ok((program, name.clone())),
+        None => Err(names.join(" or ")),
+    });
+    found.collect()
+}
+
+/// A hash of the content of a ConfigMap.
+pub(super) fn content_hash(config_map: &ConfigMap) -> String {
+    let files = config_map.data.clone().unwrap_or_default();
+    hash_of(&format!("{files:?}"))
+}
+
+/// Checks the ConfigMap of a component. Fails if the configuration could not be evaluated for a reason outside
+/// of it.
 pub(super) async fn check(
     component: &Component,
-    config_map: &str,
-    files: &BTreeMap<String, String>,
+    config_map: &ConfigMap,
     evaluator: &dyn Evaluate,
-) -> UserConfig {
-    let mut main = None;
+) -> Result<UserConfig, String> {
+    let files = config_map.data.clone().unwrap_or_default();
     let mut findings = Vec::new();
-    for (program, names) in wanted_files(component, config_map) {
-        let Some(name) = names.iter().find(|name| files.contains_key(*name)) else {
-            return UserConfig::MissingKey(names.join(" or "));
-        };
-        main.get_or_insert_with(|| name.clone());
+    let mut ports: Vec<(String, ListenAddress)> = Vec::new();
+    let programs = match programs(component, config_map) {
+        Ok(programs) => programs,
+        Err(missing) => return Ok(UserConfig::MissingKey(missing)),
+    };
+    for (program, name) in &programs {
         let variables = variables(component);
         let schema = Schema::of(version_of(component.image()).schema());
-        match evaluator.evaluate(files, name, &variables).await {
+        match evaluator.evaluate(&files, name, &variables).await {
             Ok(value) => {
-                let found = check_both(schema, program, &value);
+                let found = check_both(schema, *program, &value);
                 findings.extend(found.into_iter().map(|finding| (name.clone(), finding)));
+                let addresses = listen_addresses(&value);
+                findings.extend(taken(&ports, name, &addresses));
+                ports.extend(addresses.into_iter().map(|address| (name.clone(), address)));
             }
+            Err(error) if error.is_transient() => return Err(error.to_string()),
             Err(error) => {
                 let finding = Finding::new("", error.to_string());
                 findings.push((name.clone(), finding));
             }
         }
     }
-    UserConfig::Present {
-        hash: hash_of(&format!("{files:?}")),
+    findings.truncate(MAX_FINDINGS);
+    for (_, finding) in &mut findings {
+        shorten(&mut finding.path);
+        shorten(&mut finding.problem);
+        finding.suggestion.iter_mut().for_each(shorten);
+    }
+    let main = programs.into_iter().next().map(|(_, file)| file);
+    Ok(UserConfig::Present {
+        hash: content_hash(config_map),
         file: main.unwrap_or_default(),
         findings,
+    })
+}
+
+fn shorten(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_FINDING_CHARS) {
+        text.truncate(end);
+        text.push('…');
     }
+}
+
+/// The ports of a program that another program of the same pod has.
+fn taken(
+    ports: &[(String, ListenAddress)],
+    file: &str,
+    addresses: &[ListenAddress],
+) -> Vec<(String, Finding)> {
+    let conflicts = addresses.iter().filter_map(|address| {
+        let mut others = ports.iter();
+        let (other, at) = others.find(|(_, other)| other.conflicts_with(address))?;
+        let problem = format!(
+            "is the port of {} in {other}, and both share a pod",
+            at.path
+        );
+        Some((file.to_owned(), Finding::new(&*address.path, problem)))
+    });
+    conflicts.collect()
 }
 
 /// Environment variables are external variables of the configuration. Those of a pod are not known before

@@ -37,9 +37,40 @@ use crate::{
         BuildbarnStorage, BuildbarnWorker, ComponentStatus, ReshardingStage, State, definitions,
     },
     farm::controller::{Settings, component},
+    jsonnet::Evaluate,
 };
 
 type RecordedCalls = Arc<Mutex<Vec<(String, String)>>>;
+/// Group, resource and verb.
+pub(super) type UsedRight = (String, String, String);
+
+/// The right that a request uses; none for requests that need none.
+fn right(request: &http::Request<kube::client::Body>) -> Option<UsedRight> {
+    let parts: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
+    let (group, rest) = match parts[..] {
+        ["api", _, ref rest @ ..] => ("", rest),
+        ["apis", group, _, ref rest @ ..] => (group, rest),
+        _ => return None,
+    };
+    let (["namespaces", _, rest @ ..] | rest) = rest;
+    let (resource, is_one) = match rest {
+        [] => return None,
+        [resource] => ((*resource).to_owned(), false),
+        [resource, _] => ((*resource).to_owned(), true),
+        [resource, _, part, ..] => (format!("{resource}/{part}"), true),
+    };
+    let query = request.uri().query().unwrap_or_default();
+    let verb = match (request.method().as_str(), is_one) {
+        ("GET", true) => "get",
+        ("GET", false) if query.contains("watch=true") => "watch",
+        ("GET", false) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        _ => "delete",
+    };
+    Some((group.to_owned(), resource, verb.to_owned()))
+}
 
 pub(super) struct TestCluster {
     pub(super) client: Client,
@@ -48,6 +79,7 @@ pub(super) struct TestCluster {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     calls: RecordedCalls,
+    rights: Arc<Mutex<BTreeSet<UsedRight>>>,
     rolled: Mutex<Vec<String>>,
     /// Workloads whose pods never become ready.
     broken: Mutex<BTreeSet<String>>,
@@ -64,18 +96,26 @@ impl Drop for TestCluster {
 impl TestCluster {
     /// A server with the definitions and the operator.
     pub(super) async fn open() -> Self {
+        Self::evaluated_by(Arc::new(InProcess)).await
+    }
+
+    /// The same with another evaluator of configurations.
+    pub(super) async fn evaluated_by(evaluator: Arc<dyn Evaluate>) -> Self {
         let pocket = Pocket::open(Options::new(Environment::simulated(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");
         let calls = RecordedCalls::default();
         let noted = calls.clone();
+        let rights = Arc::<Mutex<BTreeSet<UsedRight>>>::default();
+        let used = rights.clone();
         let operator =
             pocket
                 .service()
                 .map_request(move |request: http::Request<kube::client::Body>| {
                     let path = request.uri().path().to_owned();
                     noted.lock().push((request.method().to_string(), path));
+                    used.lock().extend(right(&request));
                     request
                 });
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
@@ -94,6 +134,7 @@ impl TestCluster {
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             calls,
+            rights,
             rolled: Mutex::default(),
             broken: Mutex::default(),
             _pocket: pocket,
@@ -106,7 +147,7 @@ impl TestCluster {
         }
         cluster.pass(Duration::from_secs(1)).await;
         let settings = Settings {
-            evaluator: Arc::new(InProcess),
+            evaluator,
             queue,
             operator_namespace: "buildbarn-system".to_owned(),
         };
@@ -181,6 +222,17 @@ impl TestCluster {
             .await
             .unwrap()
             .items
+    }
+
+    pub(super) async fn names<K>(&self) -> Vec<String>
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.list::<K>()
+            .await
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect()
     }
 
     pub(super) async fn remove<K>(&self, name: &str)
@@ -357,6 +409,11 @@ impl TestCluster {
         ready
             .map(|it| it["reason"].as_str().unwrap().to_owned())
             .unwrap_or_default()
+    }
+
+    /// The rights that the operator has used.
+    pub(super) fn rights(&self) -> BTreeSet<UsedRight> {
+        self.rights.lock().clone()
     }
 
     pub(super) fn calls(&self) -> Vec<String> {
