@@ -4,14 +4,21 @@
 //! It is printed once, here.
 
 use std::{
+    error::Error,
     fmt,
     io::{self, Write},
     process::ExitCode,
 };
 
-use crate::symbols::Symbols;
+use crate::{
+    printable::{indented, printable_line},
+    symbols::Symbols,
+};
 
 pub(crate) use neap_kit::why::chain;
+
+/// The column in which reason and remedy begin.
+const MARGIN: usize = 7;
 
 /// The exit code of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +39,21 @@ pub(crate) enum Exit {
     Unreachable = 7,
     /// A signal stopped the command before it was done.
     Interrupted = 130,
+}
+
+impl Exit {
+    /// The exit code for a file that cannot be used: one that does not exist is not found.
+    pub(crate) fn of_file(error: &(dyn Error + 'static)) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            let found = error.downcast_ref::<io::Error>();
+            if found.is_some_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                return Self::NotFound;
+            }
+            cause = error.source();
+        }
+        Self::Refused
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -105,10 +127,11 @@ impl Failure {
         if self.quiet {
             return Ok(());
         }
-        writeln!(out, "{} {}  {}", symbols.failed, self.what, self.code)?;
-        writeln!(out, "  why  {}", self.why)?;
+        let what = printable_line(&self.what);
+        writeln!(out, "{} {what}  {}", symbols.failed, self.code)?;
+        writeln!(out, "  why  {}", indented(&self.why, MARGIN))?;
         if !self.remedy.is_empty() {
-            writeln!(out, "  do   {}", self.remedy)?;
+            writeln!(out, "  do   {}", indented(&self.remedy, MARGIN))?;
         }
         Ok(())
     }
@@ -124,6 +147,30 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_does_not_exist_is_not_found() {
+        let missing = std::fs::read("/nowhere/at/all").unwrap_err();
+        assert_eq!(Exit::of_file(&missing), Exit::NotFound);
+        let damaged = io::Error::from(io::ErrorKind::InvalidData);
+        assert_eq!(Exit::of_file(&damaged), Exit::Refused);
+    }
+
+    #[test]
+    fn what_a_server_says_stays_below_why() {
+        let failure = Failure::new(
+            "NT-CLI-0006",
+            Exit::Failed,
+            "cannot read a\u{7}\nb",
+            "no\u{1b}[2J\n  do   run this",
+        );
+        let mut out = Vec::new();
+        failure.print(&mut out, Symbols::ASCII).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "x cannot read a\\u{7}\\nb  NT-CLI-0006\n  why  no\\u{1b}[2J\n         do   run this\n"
+        );
+    }
 
     #[test]
     fn failure_prints_summary_reason_remedy_and_code() {

@@ -15,6 +15,7 @@ mod inspect;
 mod launch;
 mod logging;
 mod manual;
+mod printable;
 mod sample;
 mod symbols;
 mod up;

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     cli::{DataFormat, ListOutput, ListingOptions},
     exit::Failure,
+    printable::printable_line,
 };
 
 /// How often a watched list is read.
@@ -88,7 +89,7 @@ pub(crate) async fn show(
 ) -> Result<(), Failure> {
     let first = read().await?;
     let mut widths = first.widths(options.output);
-    print::text(out, &first.text(options.output, &widths)?)?;
+    print(out, options.output, &first.text(options.output, &widths)?)?;
     if !options.watch {
         return Ok(());
     }
@@ -105,13 +106,22 @@ pub(crate) async fn show(
             headed = true;
         }
         for item in changed {
-            print::text(out, &next.line(item, options.output, &widths)?)?;
+            let line = next.line(item, options.output, &widths)?;
+            print(out, options.output, &line)?;
         }
         if !matches!(options.output, ListOutput::Yaml | ListOutput::Json) {
             for name in gone {
-                print::text(out, &format!("{}/{name} deleted", next.resource))?;
+                print::line(out, &format!("{}/{name} deleted", next.resource))?;
             }
         }
+    }
+}
+
+/// Lists for programs are documents, whose format escapes what it must.
+fn print(out: &mut dyn Write, output: ListOutput, text: &str) -> Result<(), Failure> {
+    match output {
+        ListOutput::Yaml | ListOutput::Json => print::raw(out, text),
+        ListOutput::Text | ListOutput::Wide | ListOutput::Name => print::text(out, text),
     }
 }
 
@@ -188,7 +198,7 @@ impl Listing {
     }
 
     fn name(&self, item: &Listed) -> String {
-        format!("{}/{}", self.resource, item.name)
+        format!("{}/{}", self.resource, printable_line(&item.name))
     }
 }
 

@@ -1,5 +1,7 @@
 //! A table of text.
 
+use crate::printable::printable_line;
+
 /// The width of each column.
 pub(crate) type Widths = Vec<usize>;
 
@@ -20,7 +22,7 @@ pub(crate) fn widths<'a>(heads: &[&str], rows: impl Iterator<Item = Vec<&'a str>
     let mut widths: Vec<_> = heads.iter().map(|head| head.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(printable_line(cell).chars().count());
         }
     }
     widths
@@ -30,7 +32,7 @@ pub(crate) fn widths<'a>(heads: &[&str], rows: impl Iterator<Item = Vec<&'a str>
 pub(crate) fn row(cells: &[&str], widths: &Widths) -> String {
     let cells = cells.iter().zip(widths);
     let line: Vec<_> = cells
-        .map(|(cell, width)| format!("{cell:<width$}"))
+        .map(|(cell, width)| format!("{:<width$}", printable_line(cell)))
         .collect();
     line.join("  ").trim_end().to_owned()
 }
@@ -38,6 +40,15 @@ pub(crate) fn row(cells: &[&str], widths: &Widths) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_stays_on_its_line_and_cannot_command_the_terminal() {
+        let rows = [vec!["a\u{1b}[2J\nb".to_owned(), "c".to_owned()]];
+        assert_eq!(
+            table(&["NAME", "STATE"], &rows),
+            "NAME           STATE\na\\u{1b}[2J\\nb  c"
+        );
+    }
 
     #[test]
     fn columns_are_aligned_with_their_headings() {

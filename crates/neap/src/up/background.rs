@@ -21,6 +21,7 @@ use super::private;
 use crate::{
     cli::{DownOptions, LogsOptions},
     exit::{Exit, Failure, chain},
+    printable::{printable, shell_path},
 };
 
 const LOG: &str = "neap.log";
@@ -54,7 +55,7 @@ pub(super) fn detach(data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
         .spawn()
         .map_err(|error| unusable(&log, &error))?;
     follow_start(&log, &mut child, out)?;
-    let shown = data.display();
+    let shown = shell_path(data);
     let lines =
         format!("  logs     neap logs --data {shown}\n  stop     neap down --data {shown}\n");
     out.write_all(lines.as_bytes())
@@ -76,7 +77,7 @@ fn follow_start(log: &Path, child: &mut Child, out: &mut dyn Write) -> Result<()
             // The server tells how to stop it with Ctrl-C, which does not reach it here.
             // What it logs meanwhile stays in the file.
             if !line.starts_with("  stop ") && !line.starts_with('{') {
-                writeln!(out, "{line}").map_err(|error| Failure::output(&error))?;
+                writeln!(out, "{}", printable(&line)).map_err(|error| Failure::output(&error))?;
             }
             ready |= line.starts_with(READY);
         }
@@ -119,7 +120,7 @@ pub(crate) fn down(options: &DownOptions, out: &mut dyn Write) -> Result<(), Fai
     Err(
         Failure::new("NT-UP-0032", Exit::TimedOut, &what, &why).remedy(format!(
             "see what it waits for: neap logs --data {}",
-            folder.display()
+            shell_path(folder)
         )),
     )
 }
@@ -135,7 +136,7 @@ pub(crate) fn logs(options: &LogsOptions, out: &mut dyn Write) -> Result<(), Fai
             return Err(
                 Failure::new("NT-UP-0031", Exit::NotFound, &what, why).remedy(format!(
                     "start one: neap up --detach --data {}",
-                    options.data.display()
+                    shell_path(&options.data)
                 )),
             );
         }
@@ -143,7 +144,7 @@ pub(crate) fn logs(options: &LogsOptions, out: &mut dyn Write) -> Result<(), Fai
     };
     loop {
         while let Some(line) = lines.next().map_err(|error| unusable(&log, &error))? {
-            writeln!(out, "{line}").map_err(|error| Failure::output(&error))?;
+            writeln!(out, "{}", printable(&line)).map_err(|error| Failure::output(&error))?;
         }
         // A server that has ended writes nothing more.
         if !options.follow || running(&options.data)?.is_none() {
@@ -209,7 +210,7 @@ fn in_use(folder: &Path, process: i32) -> Failure {
     let what = format!("the data folder {} is in use", folder.display());
     let why = format!("another neap up uses it (process {process})");
     Failure::new("NT-UP-0003", Exit::Refused, &what, &why)
-        .remedy(format!("stop it: neap down --data {}", folder.display()))
+        .remedy(format!("stop it: neap down --data {}", shell_path(folder)))
 }
 
 fn not_running(folder: &Path) -> Failure {

@@ -12,7 +12,11 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use neap_pocket::environment::Clock;
 
-use crate::{symbols::Symbols, version};
+use crate::{
+    printable::{printable, shell_path},
+    symbols::Symbols,
+    version,
+};
 
 /// Interval of the messages about containers that have not ended.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -69,7 +73,7 @@ impl Transcript {
     /// Prints that the server is ready; `stop` tells how to stop it and what remains.
     pub(super) fn ready(&mut self, kubeconfig: &Path, stop: &str) {
         let time = format_duration(self.clock.now().duration_since(self.began));
-        let kubeconfig = shell_word(&kubeconfig.display().to_string());
+        let kubeconfig = shell_path(kubeconfig);
         self.line(&format!("Ready in {time}."));
         self.line(&format!("  kubectl  export KUBECONFIG={kubeconfig}"));
         self.line("  try      kubectl get namespaces");
@@ -102,7 +106,7 @@ impl Transcript {
     }
 
     fn line(&mut self, text: &str) {
-        let _ = writeln!(self.out, "{}", text.trim_end());
+        let _ = writeln!(self.out, "{}", printable(text.trim_end()));
         let _ = self.out.flush();
     }
 }
@@ -120,16 +124,6 @@ fn format_duration(time: SignedDuration) -> String {
     match time.as_millis() {
         millis @ ..1000 => format!("{} ms", millis.max(0)),
         millis => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
-    }
-}
-
-/// The text as one word of a POSIX shell.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 

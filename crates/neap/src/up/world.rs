@@ -72,7 +72,7 @@ impl<'a> WorldOptions<'a> {
             None => (builtin.into(), None),
             Some(file) => {
                 let table = ImageTable::file(file, builtin, Clock::system());
-                let (images, reader) = table.map_err(|error| unusable_images(&error))?;
+                let (images, reader) = table.map_err(|error| unusable_images(file, &error))?;
                 (images, Some(reader))
             }
         };
@@ -186,9 +186,14 @@ impl World {
     }
 }
 
-fn unusable_images(error: &InvalidConfiguration) -> Failure {
+fn unusable_images(file: &Path, error: &InvalidConfiguration) -> Failure {
     let what = "cannot use the image table";
-    Failure::new("NT-UP-0022", Exit::Refused, what, &chain(error))
+    let exit = if file.exists() {
+        Exit::Refused
+    } else {
+        Exit::NotFound
+    };
+    Failure::new("NT-UP-0022", exit, what, &chain(error))
         .remedy("correct the file; docs/platform/node.md has an example")
 }
 

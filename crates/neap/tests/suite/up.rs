@@ -320,6 +320,30 @@ fn busy_port_is_a_clear_error() {
 }
 
 #[test]
+fn files_and_addresses_that_cannot_be_used_are_refused_before_the_server_is_ready() {
+    let sandbox = Sandbox::new();
+    for (arguments, exit, code) in [
+        (["--images", "/nowhere/images.toml"], 3, "NT-UP-0022"),
+        (["--fleet-store", "foo:bar"], 6, "NT-FLEET-0001"),
+        (
+            ["--fleet-store", "sqlite:/nowhere/a.db"],
+            3,
+            "NT-FLEET-0001",
+        ),
+        (["--fleet-store", "sqlite:/"], 6, "NT-FLEET-0001"),
+    ] {
+        let [flag, value] = arguments;
+        let refused = sandbox.refused(&["--listen", "127.0.0.1:0", flag, value]);
+        assert_eq!(refused.code, Some(exit), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains(code), "{arguments:?}: {refused:?}");
+        assert!(
+            !refused.stdout.contains("Ready"),
+            "{arguments:?}: {refused:?}"
+        );
+    }
+}
+
+#[test]
 fn data_folder_in_use_is_a_clear_error() {
     let sandbox = Sandbox::new();
     let data = sandbox.path("data");

@@ -227,9 +227,9 @@ pub fn contents(payload: &Payload) -> String {
     out
 }
 
-/// Cells.
+/// Cells. Each is one line: a name with a newline must not look like the rows after it.
 pub fn row(cells: &[&str]) -> Vec<String> {
-    cells.iter().map(|&cell| cell.to_owned()).collect()
+    cells.iter().map(|cell| cell.replace('\n', "\\n")).collect()
 }
 
 /// Rows whose cells begin in columns, two spaces apart.

@@ -29,6 +29,9 @@ use crate::{
     up::private,
 };
 
+/// The address of a store that is lost when the process ends.
+const MEMORY: &str = "memory:";
+
 /// What a provider is started with.
 #[derive(Debug)]
 pub(super) struct ProviderOptions {
@@ -90,7 +93,13 @@ fn key(file: &Path) -> Result<[u8; 32], Failure> {
 
 /// The versions of the key that seals secrets, newest first: `encryption.key`, `encryption-2.key` and so on.
 /// One whose file ends with `.next` only opens, so that no process seals with it before all know it.
+/// The first start makes the folder and the first key.
 fn sealing_keys(folder: &Path) -> Result<Vec<(String, [u8; 32])>, Failure> {
+    private::create_folder(folder).map_err(|error| {
+        let what = format!("cannot use the folder of keys {}", folder.display());
+        Failure::new("NT-FLEET-0012", Exit::Refused, &what, &chain(&error))
+            .remedy("choose a folder that you may write")
+    })?;
     let mut keys = vec![("1".to_owned(), key(&folder.join("encryption.key"))?)];
     for version in 2.. {
         let name = format!("encryption-{version}.key");
@@ -106,6 +115,18 @@ fn sealing_keys(folder: &Path) -> Result<Vec<(String, [u8; 32])>, Failure> {
     Ok(keys)
 }
 
+/// Checks the address of the store before anything is started. Creates the file of SQLite.
+pub(super) fn check_store(address: &str) -> Result<(), Failure> {
+    if address == MEMORY {
+        return Ok(());
+    }
+    Store::prepare(address).map_err(|error| {
+        let what = "cannot use the store of the provider";
+        Failure::new("NT-FLEET-0001", Exit::of_file(&error), what, &chain(&error))
+            .remedy("correct the address: sqlite:FILE in a folder that exists and may be written, postgres://USER@HOST/DATABASE, or memory:")
+    })
+}
+
 impl Provider {
     /// Opens the store.
     pub(super) async fn open(
@@ -119,7 +140,7 @@ impl Provider {
             keys,
             secure: SECURE,
         };
-        let store = if options.store == "memory:" {
+        let store = if options.store == MEMORY {
             Store::in_memory(
                 store_options,
                 Arc::new(move || clock.now().as_millisecond()),
@@ -232,6 +253,30 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_start_makes_the_folder_of_keys_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("new/keys");
+        let made = sealing_keys(&folder).unwrap();
+        assert_eq!(sealing_keys(&folder).unwrap(), made);
+        let mode = folder.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700);
+    }
+
+    #[test]
+    fn an_address_of_a_store_that_cannot_work_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+        let exit = |address: &str| check_store(address).map_err(|failure| failure.exit());
+        assert_eq!(exit("foo:bar"), Err(Exit::Refused));
+        assert_eq!(exit(&below("none/a.db")), Err(Exit::NotFound));
+        assert_eq!(exit(&below("")), Err(Exit::Refused));
+        assert_eq!(exit(&below("a.db")), Ok(()));
+        assert_eq!(exit("memory:"), Ok(()));
+        assert_eq!(exit("postgres://rp@db.example.com/fleet"), Ok(()));
+    }
 
     #[test]
     fn the_newest_key_seals_and_the_next_one_only_opens() {

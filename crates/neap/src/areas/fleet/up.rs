@@ -36,7 +36,7 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 use super::{
     factory::{Authority, ClusterAddresses, PocketFactory},
     lazy_frontend::{self, Opened},
-    provider::{Provider, ProviderOptions},
+    provider::{Provider, ProviderOptions, check_store},
 };
 use crate::{
     areas::Host,
@@ -86,6 +86,7 @@ pub(super) fn host(host: &mut Host<'_>, options: &FleetUpOptions) -> Result<(), 
     if options.without_fleet {
         return Ok(());
     }
+    options.fleet_store.as_deref().map_or(Ok(()), check_store)?;
     let folder = host.folder()?;
     let address = host.address()?;
     let context = host.context().clone();

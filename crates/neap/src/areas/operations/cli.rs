@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use self::{
-    lines::{has_ended, is_done, line, steps, usual_times},
+    lines::{has_ended, is_done, line, seconds_only, shown_steps, steps, usual_times},
     sources::Sources,
 };
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
         listing::{self, Column, Listed, Listing},
         print,
     },
+    printable::printable_line,
     symbols::Symbols,
 };
 
@@ -136,12 +137,9 @@ fn find<'a>(operations: &'a [Value], id: Option<&str>) -> Result<&'a Value, Fail
     })?;
     if id.is_some() && found.next().is_some() {
         let what = format!("several operations begin with {wanted}");
-        return Err(Failure::new(
-            "NT-FLEET-0010",
-            Exit::Usage,
-            &what,
-            "write more of the id",
-        ));
+        let why = "the beginning of an id must name one operation";
+        return Err(Failure::new("NT-FLEET-0010", Exit::Usage, &what, why)
+            .remedy("write more of the id; neap operations list shows all"));
     }
     Ok(first)
 }
@@ -193,7 +191,7 @@ fn listed(operation: Value) -> Listed {
         text(&operation, "/status").to_owned(),
         format!("{done}/{total}"),
         current.map_or("-".to_owned(), |it| text(it, "/name").to_owned()),
-        text(&operation, "/startTime").to_owned(),
+        seconds_only(text(&operation, "/startTime")),
         text(&operation, "/cluster").to_owned(),
     ];
     Listed {
@@ -215,14 +213,14 @@ async fn show(
     let now = sources.clock.now().to_string();
     let head = format!(
         "{} {}  {}\n  {}",
-        text(operation, "/work"),
+        printable_line(text(operation, "/work")),
         text(operation, "/status"),
-        text(operation, "/id"),
-        text(operation, "/cluster"),
+        printable_line(text(operation, "/id")),
+        printable_line(text(operation, "/cluster")),
     );
     print::text(out, &head)?;
-    for step in steps(operation) {
-        print::text(out, &line(step, &usual, symbols, &now))?;
+    for step in shown_steps(operation) {
+        print::line(out, &line(&step, &usual, symbols, &now))?;
     }
     let error = &operation["error"];
     if error.is_object() {
@@ -232,7 +230,11 @@ async fn show(
             text(error, "/code"),
             text(error, "/message")
         );
-        print::text(out, &text)?;
+        print::line(out, &text)?;
+    }
+    // What was found when it failed.
+    for found in text(operation, "/timeline/message").lines() {
+        print::line(out, &format!("  {}", printable_line(found)))?;
     }
     Ok(())
 }
@@ -256,13 +258,13 @@ async fn watch(
         let steps = steps(&operation);
         let ended = steps.iter().take_while(|step| has_ended(step)).count();
         for step in &steps[shown.min(ended)..ended] {
-            print::text(out, &line(step, &usual, symbols, &now))?;
+            print::line(out, &line(step, &usual, symbols, &now))?;
         }
         shown = ended;
         if let Some(step) = steps.get(ended) {
             let said = format!("{}{}", text(step, "/name"), text(step, "/cause/message"));
             if text(step, "/state") == "Waiting" && said != waits_for {
-                print::text(out, &line(step, &usual, symbols, &now))?;
+                print::line(out, &line(step, &usual, symbols, &now))?;
                 waits_for = said;
             }
         }
@@ -271,12 +273,10 @@ async fn watch(
         }
         if sources.clock.uptime().saturating_sub(started) > options.timeout {
             let what = "the operation did not end in time";
-            return Err(Failure::new(
-                "NT-FLEET-0010",
-                Exit::TimedOut,
-                what,
-                "it continues",
-            ));
+            return Err(
+                Failure::new("NT-FLEET-0010", Exit::TimedOut, what, "it continues")
+                    .remedy("follow it: neap operations watch; or wait longer with --timeout"),
+            );
         }
         sources.clock.sleep(POLL).await;
     }

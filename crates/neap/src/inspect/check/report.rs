@@ -6,7 +6,7 @@ use neap_kit::area::{Finding, Level};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::symbols::Symbols;
+use crate::{printable::printable_line, symbols::Symbols};
 
 /// The findings of one group of checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,9 +42,11 @@ pub(super) fn text(groups: &[FindingGroup], symbols: Symbols, short: bool) -> St
                 Level::Note => symbols.note,
                 Level::Failed => symbols.failed,
             };
-            let _ = writeln!(text, "  {mark:<2} {:<16} {}", check.name, check.message);
+            let message = printable_line(&check.message);
+            let _ = writeln!(text, "  {mark:<2} {:<16} {message}", check.name);
             if !check.hint.is_empty() {
-                let _ = writeln!(text, "     {:<16} {}", "", check.hint);
+                let hint = printable_line(&check.hint);
+                let _ = writeln!(text, "     {:<16} {hint}", "");
             }
         }
     }

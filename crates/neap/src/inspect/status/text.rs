@@ -8,7 +8,7 @@ use super::{
     ObjectStatus, StatusReport,
     report::{CLAIMS, NODES, PODS, SERVICES, WORKLOADS},
 };
-use crate::symbols::Symbols;
+use crate::{printable::printable_line, symbols::Symbols};
 
 /// Reasons that are shown per object.
 const MAX_REASONS: usize = 2;
@@ -109,9 +109,10 @@ fn add(text: &mut String, line: &ObjectStatus, with_namespace: bool, symbols: Sy
         Verdict::Healthy | Verdict::Progressing | Verdict::Terminating => symbols.note,
     };
     let name = display_name(line, with_namespace);
-    let _ = writeln!(text, "  {mark:<2} {name:<34} {}", line.detail);
+    let detail = printable_line(&line.detail);
+    let _ = writeln!(text, "  {mark:<2} {name:<34} {detail}");
     for why in line.why.iter().take(MAX_REASONS) {
-        let _ = writeln!(text, "       {why}");
+        let _ = writeln!(text, "       {}", printable_line(why));
     }
 }
 

@@ -128,6 +128,6 @@ impl From<Error> for Failure {
                 "use a file with one or more PEM certificates",
             ),
         };
-        Self::new(code, Exit::Refused, what, &why).remedy(remedy)
+        Self::new(code, Exit::of_file(&error), what, &why).remedy(remedy)
     }
 }

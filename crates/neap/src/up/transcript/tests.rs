@@ -68,15 +68,3 @@ fn durations_are_human_readable() {
         assert_eq!(format_duration(SignedDuration::from_millis(millis)), text);
     }
 }
-
-#[test]
-fn paths_are_quoted_for_a_shell() {
-    for (path, word) in [
-        ("/tmp/neap-1/kubeconfig", "/tmp/neap-1/kubeconfig"),
-        ("/my data/it's", r"'/my data/it'\''s'"),
-        ("$HOME", "'$HOME'"),
-        ("", "''"),
-    ] {
-        assert_eq!(shell_word(path), word);
-    }
-}

@@ -214,8 +214,12 @@ async fn delete_both(server: &FleetServer, kubeconfig_of_blue: &Path) {
         .unwrap()
         .collect();
     assert!(left.is_empty(), "{left:?}");
-    let again = server.succeeds(&["fleet", "delete", "blue"]);
-    assert!(again.starts_with("There is no cluster blue"), "{again}");
+    let again = server.neap(&["fleet", "delete", "blue"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert!(
+        again.stderr.contains("there is no cluster blue"),
+        "{again:?}"
+    );
 }
 
 /// An Operation object that failed at its second step.

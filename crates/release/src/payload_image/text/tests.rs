@@ -65,3 +65,15 @@ fn sources_on_other_hosts_are_shown_as_they_are() {
         "https://github.com/ex/cli"
     );
 }
+
+#[test]
+fn a_name_with_a_newline_does_not_look_like_the_next_row() {
+    let rows = [
+        row(&["cli\nDigest:", "sha256:1"]),
+        row(&["etcd", "sha256:2"]),
+    ];
+    let text = aligned(&rows, "  ");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("  cli\\nDigest:  sha256:1"), "{text}");
+}

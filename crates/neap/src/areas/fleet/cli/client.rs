@@ -200,9 +200,10 @@ impl Provider {
                 _ => {}
             }
             if self.clock.uptime().saturating_sub(started) > timeout {
-                let why = "the operation continues; follow it with neap operations watch";
+                let why = "the operation continues";
                 let what = "the operation did not end in time";
-                return Err(Failure::new("NT-FLEET-0010", Exit::TimedOut, what, why));
+                return Err(Failure::new("NT-FLEET-0010", Exit::TimedOut, what, why)
+                    .remedy("follow it: neap operations watch; or wait longer with --timeout"));
             }
             self.clock.sleep(POLL).await;
         }
@@ -241,7 +242,14 @@ fn refused(status: u16, body: &Value) -> Failure {
     let details: Vec<_> = details.filter_map(|it| it["message"].as_str()).collect();
     let what = format!("the provider answered {status} {}", text("code"));
     let why = format!("{}{target}", text("message"));
-    Failure::new("NT-FLEET-0010", exit, &what, &why).remedy(details.join(" "))
+    let remedy = match status {
+        _ if !details.is_empty() => details.join(" "),
+        403 => "use the certificate of a caller that the provider accepts".to_owned(),
+        404 => "check the name; neap fleet list shows the clusters".to_owned(),
+        400..=499 => "change the request as the message says, and send it again".to_owned(),
+        _ => "send the request again; the log of the provider says more".to_owned(),
+    };
+    Failure::new("NT-FLEET-0010", exit, &what, &why).remedy(remedy)
 }
 
 fn ended(status: &Value) -> Failure {
@@ -255,4 +263,21 @@ fn ended(status: &Value) -> Failure {
     let why = format!("{}: {}", text("code"), text("message"));
     Failure::new("NT-FLEET-0010", Exit::Failed, &what, &why)
         .remedy(format!("see its steps: neap operations show {id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        for status in [400, 403, 404, 409, 412, 500, 503] {
+            let body = json!({"error": {"code": "C", "message": "m", "target": "t"}});
+            assert!(!refused(status, &body).advice().is_empty(), "{status}");
+        }
+        let details = json!({"error": {"details": [{"message": "wait for it"}]}});
+        assert_eq!(refused(409, &details).advice(), "wait for it");
+    }
 }

@@ -19,13 +19,18 @@ use crate::{
 };
 
 pub(super) fn read(file: &std::path::Path) -> Result<Value, Failure> {
-    let failed = |why: String| {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
         let what = format!("cannot use {}", file.display());
-        Failure::new("NT-FLEET-0012", Exit::Refused, &what, &why)
-            .remedy("correct the file; examples/fleet has one")
+        Failure::new(
+            "NT-FLEET-0012",
+            Exit::of_file(error),
+            &what,
+            &error.to_string(),
+        )
+        .remedy("correct the file; examples/fleet has one")
     };
-    let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
+    let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
+    serde_json::from_str(&text).map_err(|error| failed(&error))
 }
 
 /// A small cluster.
@@ -78,7 +83,7 @@ pub(super) async fn create(
     if options.dry_run {
         path.push_str("&dryRun=true");
         let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
-        return print::text(out, &format!("{:#}", answer.body));
+        return print::raw(out, &format!("{:#}", answer.body));
     }
     let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
     let verb = if answer.status == 201 {
@@ -182,7 +187,7 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
     let provider = Provider::connect(&options.provider).await?;
     let path = provider.path(&format!("/{}", options.name));
     let answer = provider.call(Method::GET, &path, None).await?;
-    print::text(out, &format!("{:#}", answer.body))
+    print::raw(out, &format!("{:#}", answer.body))
 }
 
 pub(super) async fn delete(
@@ -195,7 +200,13 @@ pub(super) async fn delete(
     let path = provider.path(&format!("/{name}"));
     let answer = provider.call(Method::DELETE, &path, None).await?;
     let Some(operation) = answer.operation else {
-        return print::text(out, &format!("There is no cluster {name}."));
+        let what = format!("there is no cluster {name}");
+        let why = format!(
+            "the resource group {} has none of this name",
+            provider.group
+        );
+        return Err(Failure::new("NT-FLEET-0010", Exit::NotFound, &what, &why)
+            .remedy("list the clusters: neap fleet list; name another resource group with -g"));
     };
     if options.no_wait {
         return print::text(
@@ -221,7 +232,7 @@ pub(super) async fn credentials(
         let answer = provider.call(Method::POST, &path, None).await?;
         let data = answer.body["kubeconfig"].as_str().unwrap_or_default();
         let text = STANDARD.decode(data).unwrap_or_default();
-        return print::text(out, String::from_utf8_lossy(&text).trim_end());
+        return print::raw(out, String::from_utf8_lossy(&text).trim_end());
     }
     let path = provider.path(&format!("/{name}/listCredentials"));
     let answer = provider.call(Method::POST, &path, None).await?;

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     areas::{
-        fleet::provider::{Provider, ProviderOptions, bind},
+        fleet::provider::{Provider, ProviderOptions, bind, check_store},
         role::{block_on_all_threads, stopped_by_signal},
     },
     cli::{ClusterOptions, duration},
@@ -105,6 +105,7 @@ pub(super) fn run(options: RpOptions) -> Result<(), Failure> {
 }
 
 async fn serve(options: RpOptions) -> Result<(), Failure> {
+    check_store(&options.store)?;
     let clock = Clock::system();
     let stop = stopped_by_signal()?;
     let both = !options.frontend && !options.backend;
@@ -230,7 +231,16 @@ impl Callers {
     fn read(&self) -> Result<CertificateAuth, Failure> {
         let read = |file: &PathBuf| {
             let text = fs::read_to_string(file);
-            text.map_err(|error| unusable(&file.display().to_string(), &error.to_string()))
+            text.map_err(|error| {
+                let what = format!("cannot use {}", file.display());
+                Failure::new(
+                    "NT-FLEET-0012",
+                    Exit::of_file(&error),
+                    &what,
+                    &error.to_string(),
+                )
+                .remedy("check the path of the file, and that you may read it")
+            })
         };
         let arm = read(&self.arm)?;
         let admin = self.admin.as_ref().map(read).transpose()?;

@@ -24,6 +24,7 @@ const COLUMNS: &[Column] = &[
     Column::new("VERSION"),
     Column::new("ENABLED"),
     Column::new("DEFAULT"),
+    Column::new("PAYLOAD").wide(),
 ];
 
 pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
@@ -48,7 +49,15 @@ fn listed(version: Value) -> Listed {
     let name = properties["version"].as_str().unwrap_or_default();
     Listed {
         name: name.to_owned(),
-        cells: vec![name.to_owned(), yes("enabled"), yes("default")],
+        cells: vec![
+            name.to_owned(),
+            yes("enabled"),
+            yes("default"),
+            properties["openShiftPullspec"]
+                .as_str()
+                .unwrap_or("-")
+                .to_owned(),
+        ],
         data: version,
     }
 }
@@ -65,6 +74,7 @@ pub(super) fn validate(
         let why = format!("this program knows {known:?}");
         let what = format!("there is no API version {}", options.api_version);
         Failure::new("NT-FLEET-0012", Exit::Usage, &what, &why)
+            .remedy("name one of them with --api-version")
     })?;
     let id = options.id.as_deref().or(cluster["id"].as_str());
     let id = match id {
@@ -101,12 +111,10 @@ pub(super) fn validate(
     }
     failed.map_or(Ok(()), |error| {
         let what = format!("{} {}", error.code, error.target);
-        Err(Failure::new(
-            "NT-FLEET-0010",
-            Exit::Refused,
-            what.trim(),
-            &error.message,
-        ))
+        Err(
+            Failure::new("NT-FLEET-0010", Exit::Refused, what.trim(), &error.message)
+                .remedy("correct the field that is named in the file"),
+        )
     })
 }
 

@@ -21,6 +21,7 @@ use crate::{
         print,
         read::{self, SERVICE},
     },
+    printable::printable_line,
     symbols::Symbols,
 };
 
@@ -170,7 +171,7 @@ impl PlannedItem {
     fn text(&self, symbols: Symbols) -> String {
         let mut text = format!("{} {} {}\n", symbols.note, self.kind, self.key);
         let mut line = |title: &str, value: &str| {
-            let _ = writeln!(text, "  {title:<9} {value}");
+            let _ = writeln!(text, "  {title:<9} {}", printable_line(value));
         };
         let Reason { name, message, .. } = &self.reason;
         line("Reason", &format!("{name}: {message}"));

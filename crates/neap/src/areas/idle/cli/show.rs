@@ -10,7 +10,7 @@ use neap_idle::{
 use neap_kit::clock::short_duration;
 
 use super::{ShowOptions, cluster_scope::ClusterScope, list::saved};
-use crate::{exit::Failure, inspect::print, symbols::Symbols};
+use crate::{exit::Failure, inspect::print, printable::printable_line, symbols::Symbols};
 
 pub(super) async fn run(
     options: &ShowOptions,
@@ -41,7 +41,7 @@ fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
         account.state.word()
     );
     let mut line = |title: &str, value: &str| {
-        let _ = writeln!(text, "{title:<10} {value}");
+        let _ = writeln!(text, "{title:<10} {}", printable_line(value));
     };
     line("Service", &account.service);
     line("Target", &account.target);

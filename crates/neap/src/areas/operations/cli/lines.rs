@@ -19,6 +19,34 @@ pub(super) fn steps(operation: &Value) -> &[Value] {
     steps.map_or(&[], Vec::as_slice)
 }
 
+/// The steps as they are shown. A step that was under way when its operation ended does not run any more: an
+/// operation that is cancelled leaves the record of its step as it was.
+pub(super) fn shown_steps(operation: &Value) -> Vec<Value> {
+    let mut steps = steps(operation).to_vec();
+    let end = &operation["endTime"];
+    if end.is_null() {
+        return steps;
+    }
+    let interrupted = match text(operation, "/status") {
+        "Canceled" | "Cancelled" => "cancelled",
+        _ => "interrupted",
+    };
+    for step in steps.iter_mut().filter(|step| !has_ended(step)) {
+        step["state"] = "Failed".into();
+        step["cause"] = serde_json::json!({ "message": interrupted });
+        if step["ended"].is_null() {
+            step["ended"] = end.clone();
+        }
+    }
+    steps
+}
+
+/// A time without fractions of a second, as it is shown.
+pub(super) fn seconds_only(time: &str) -> String {
+    let parsed = time.parse::<Timestamp>();
+    parsed.map_or_else(|_| time.to_owned(), |it| format!("{it:.0}"))
+}
+
 pub(super) fn is_done(step: &Value) -> bool {
     matches!(text(step, "/state"), "Succeeded" | "Skipped" | "TimedOut")
 }
@@ -95,6 +123,40 @@ mod tests {
     fn ended(name: &str, took: i64) -> Value {
         let ended = format!("2026-01-01T00:00:{:02}Z", 10 + took);
         json!({"name": name, "state": "Succeeded", "attempts": 1, "began": "2026-01-01T00:00:10Z", "ended": ended})
+    }
+
+    #[test]
+    fn a_step_of_an_operation_that_ended_does_not_run() {
+        let waiting = json!({
+            "name": "pull", "state": "Waiting", "attempts": 1, "began": "2026-01-01T00:00:10Z",
+            "cause": {"message": "the registry is busy"},
+        });
+        let operation = |end: Value| json!({"status": "Canceled", "endTime": end, "timeline": {"steps": [ended("plan", 2), waiting]}});
+        let lines = |operation: &Value| -> Vec<_> {
+            let now = "2026-01-01T00:00:17Z";
+            let steps = shown_steps(operation);
+            let line = |step| line(step, &UsualTimes::new(), Symbols::ASCII, now);
+            steps.iter().map(line).collect()
+        };
+        let running = lines(&operation(Value::Null));
+        assert!(
+            running[1].contains("7 s so far, the registry is busy"),
+            "{running:?}"
+        );
+        let cancelled = lines(&operation(json!("2026-01-01T00:00:14Z")));
+        assert!(cancelled[1].starts_with("  x pull"), "{cancelled:?}");
+        assert!(cancelled[1].ends_with("4 s, cancelled"), "{cancelled:?}");
+        assert_eq!(cancelled[0], running[0]);
+    }
+
+    #[test]
+    fn times_are_shown_in_seconds() {
+        assert_eq!(
+            seconds_only("2026-01-01T00:00:10.123456789Z"),
+            "2026-01-01T00:00:10Z"
+        );
+        assert_eq!(seconds_only("2026-01-01T00:00:10Z"), "2026-01-01T00:00:10Z");
+        assert_eq!(seconds_only(""), "");
     }
 
     #[test]

@@ -26,6 +26,7 @@ const STREAM_COLUMNS: &[Column] = &[
     Column::new("SOURCE"),
     Column::new("STATE"),
     Column::new("NEWEST ACCEPTED"),
+    Column::new("NEWEST").wide(),
     Column::new("WHY"),
 ];
 
@@ -81,6 +82,7 @@ fn listed_stream(stream: &Stream) -> Listed {
             source,
             or_dash(state.reason),
             accepted,
+            or_dash(state.newest.unwrap_or_default()),
             why.join("; "),
         ],
         data,

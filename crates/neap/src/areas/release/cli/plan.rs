@@ -30,6 +30,7 @@ use super::{
 use crate::{
     exit::{Exit, Failure},
     inspect::print,
+    printable::printable_line,
     symbols::Symbols,
 };
 
@@ -181,7 +182,7 @@ impl StreamPlan<'_> {
             symbols.note, self.name, self.key
         );
         let mut line = |title: &str, value: &str| {
-            let _ = writeln!(text, "  {title:<9} {value}");
+            let _ = writeln!(text, "  {title:<9} {}", printable_line(value));
         };
         let state = &self.decision.state;
         line("Reason", &format!("{}: {}", state.reason, state.message));

@@ -17,6 +17,7 @@ use crate::{
         listing::{self, Column, Listed, Listing},
         print,
     },
+    printable::printable_line,
     symbols::Symbols,
 };
 
@@ -36,7 +37,7 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
     let at = &payload.spec.payload_coordinates;
     let mut text = String::new();
     let mut line = |title: &str, value: &str| {
-        let _ = writeln!(text, "{title:<10}{value}");
+        let _ = writeln!(text, "{title:<10}{}", printable_line(value));
     };
     line("Release", &options.name);
     line(
@@ -66,7 +67,7 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
     }
     let _ = writeln!(text, "\nTimeline");
     for (moment, what) in timeline(&payload) {
-        let _ = writeln!(text, "  {moment}  {what}");
+        let _ = writeln!(text, "  {moment}  {}", printable_line(&what));
     }
     print::text(out, &text)
 }

@@ -32,11 +32,11 @@ pub(super) fn validate(
     let checked = directory(&options.directory, options.qualifiers.as_deref());
     let checked = checked.map_err(|error| unreadable(&options.directory, &error))?;
     valid(&checked, out)?;
-    let count = checked.configs.len();
-    print::text(
-        out,
-        &format!("{} {count} configurations are valid", symbols.done),
-    )
+    let text = match checked.configs.len() {
+        1 => "1 configuration is valid".to_owned(),
+        count => format!("{count} configurations are valid"),
+    };
+    print::text(out, &format!("{} {text}", symbols.done))
 }
 
 fn unreadable(directory: &std::path::Path, error: &std::io::Error) -> Failure {
@@ -51,9 +51,12 @@ fn valid(checked: &Validation, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     for one in &checked.invalid {
-        print::text(out, &format!("{}: {}", one.file, one.problem))?;
+        print::line(out, &format!("{}: {}", one.file, one.problem))?;
     }
-    let why = format!("{} fields are wrong", checked.invalid.len());
+    let why = match checked.invalid.len() {
+        1 => "1 field is wrong".to_owned(),
+        count => format!("{count} fields are wrong"),
+    };
     let what = "the release configurations are not valid";
     Err(Failure::new("NT-RELEASE-0001", Exit::Refused, what, &why)
         .remedy("correct the fields that are named above; nothing was written"))

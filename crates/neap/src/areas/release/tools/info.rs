@@ -46,7 +46,7 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
         let spec = tag
             .and_then(|tag| tag.pull_spec())
             .ok_or_else(|| no_component(&payload, name))?;
-        return print::text(out, spec);
+        return print::line(out, spec);
     }
     if options.contents {
         return output::raw(out, text::contents(&payload).as_bytes());
@@ -65,10 +65,10 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
                 .map_err(|error| failed("cannot print the payload", &error))?;
             output::raw(out, text.as_bytes())
         }
-        InfoFormat::Name => tags.try_for_each(|tag| print::text(out, &tag.name)),
-        InfoFormat::Digest => tags.try_for_each(|tag| print::text(out, &text::digest_of(tag))),
+        InfoFormat::Name => tags.try_for_each(|tag| print::line(out, &tag.name)),
+        InfoFormat::Digest => tags.try_for_each(|tag| print::line(out, &text::digest_of(tag))),
         InfoFormat::Pullspec => {
-            tags.try_for_each(|tag| print::text(out, tag.pull_spec().unwrap_or_default()))
+            tags.try_for_each(|tag| print::line(out, tag.pull_spec().unwrap_or_default()))
         }
         InfoFormat::Text => {
             let columns = match () {
@@ -78,7 +78,7 @@ pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(
                 () if options.size => Columns::Size,
                 () => Columns::Digest,
             };
-            output::raw(out, text::describe(&payload, &info, columns).as_bytes())
+            print::text(out, &text::describe(&payload, &info, columns))
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) async fn extract(options: &ExtractOptions, out: &mut dyn Write) -> Re
         &format!("{} files in {}", found.files.len(), options.to.display()),
     )?;
     for problem in &found.problems {
-        print::text(out, &format!("! not valid: {problem}"))?;
+        print::line(out, &format!("! not valid: {problem}"))?;
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ pub(super) async fn verify(options: &VerifyOptions, out: &mut dyn Write) -> Resu
     let mut problems = Vec::new();
     for image in images(&client, &payload, &platforms).await {
         match image.result {
-            Ok(found) => print::text(
+            Ok(found) => print::line(
                 out,
                 &format!("{} {created} {}", found.digest, payload.contents.name()),
             )?,
@@ -195,13 +195,12 @@ fn show_difference(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let found = difference(from, to);
-    let text = if json {
-        found
-            .to_json()
-            .map_err(|error| failed("cannot print the difference", &error))?
-    } else {
-        found.to_text(commits)
-    };
+    if !json {
+        return print::text(out, &found.to_text(commits));
+    }
+    let text = found
+        .to_json()
+        .map_err(|error| failed("cannot print the difference", &error))?;
     output::raw(out, text.as_bytes())
 }
 

@@ -73,7 +73,7 @@ fn plan(options: &MirrorOptions, payload: &Payload, to: &str) -> Result<Mirror, 
 
 fn show(plan: &Mirror, out: &mut dyn Write) -> Result<(), Failure> {
     let mut copies = plan.images.iter().chain(&plan.payload);
-    copies.try_for_each(|it| print::text(out, &format!("{} {}", it.source, it.target)))
+    copies.try_for_each(|it| print::line(out, &format!("{} {}", it.source, it.target)))
 }
 
 fn check(failures: &[NotCopied]) -> Result<(), Failure> {

@@ -48,10 +48,10 @@ pub(super) async fn reimport(
             }
         };
         for asked in &report.asked {
-            print::text(out, &asked.to_string())?;
+            print::line(out, &asked.to_string())?;
         }
         for problem in &report.problems {
-            print::text(out, &format!("! {problem}"))?;
+            print::line(out, &format!("! {problem}"))?;
         }
         let verb = if options.dry_run {
             "would be asked for"
@@ -101,10 +101,10 @@ pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> R
             "deleted"
         };
         for image in &report.deleted {
-            print::text(out, &format!("{verb} {image}"))?;
+            print::line(out, &format!("{verb} {image}"))?;
         }
         for problem in &report.problems {
-            print::text(out, &format!("! {problem}"))?;
+            print::line(out, &format!("! {problem}"))?;
         }
         let more = if report.limited {
             "; the limit of the pass was reached"

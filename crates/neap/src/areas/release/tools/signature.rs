@@ -45,7 +45,7 @@ pub(super) async fn verify(
                 "signature  {digest} as {} by {}, in {place}",
                 claims.reference, ring.ring
             );
-            print::text(out, &line)?;
+            print::line(out, &line)?;
         }
     }
     if options.verification_config.is_none() {
@@ -78,7 +78,7 @@ fn trusted(options: &VerifyOptions, payload: &Payload) -> Result<Option<TrustCon
 
 fn unsigned(is_required: bool, why: &str, out: &mut dyn Write) -> Result<(), Failure> {
     if !is_required {
-        return print::text(out, &format!("signature  none that counts: {why}"));
+        return print::line(out, &format!("signature  none that counts: {why}"));
     }
     let what = "the payload is not signed by the keys that are trusted";
     Err(Failure::new("NT-RELEASE-0106", Exit::Refused, what, why)

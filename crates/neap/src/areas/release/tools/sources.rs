@@ -53,12 +53,14 @@ pub(super) async fn changes(
         )
     })?;
     if options.changelog.is_some() {
-        let text = match options.output {
-            InfoFormat::Json => changelog.to_json().map_err(|error| failed(what, &error))?,
-            InfoFormat::Text => changelog.to_markdown(),
+        match options.output {
+            InfoFormat::Json => {
+                let text = changelog.to_json().map_err(|error| failed(what, &error))?;
+                output::raw(out, text.as_bytes())?;
+            }
+            InfoFormat::Text => print::text(out, &changelog.to_markdown())?,
             _ => return Err(bad_format("--changelog", "text or json")),
-        };
-        output::raw(out, text.as_bytes())?;
+        }
         return report(&problems);
     }
     let mut bugs = changelog.bugs();
@@ -68,10 +70,10 @@ pub(super) async fn changes(
     }
     match options.output {
         _ if bugs.is_empty() => {}
-        InfoFormat::Name => bugs.iter().try_for_each(|bug| print::text(out, &bug.id))?,
+        InfoFormat::Name => bugs.iter().try_for_each(|bug| print::line(out, &bug.id))?,
         InfoFormat::Json => {
             let text = go_json::to_string(&bugs).map_err(|error| failed(what, &error))?;
-            print::text(out, &text)?;
+            print::raw(out, &text)?;
         }
         InfoFormat::Text => {
             let mut rows = vec![row(&["ID", "STATUS", "PRIORITY", "SUMMARY"])];
@@ -79,7 +81,7 @@ pub(super) async fn changes(
                 .iter()
                 .map(|bug| row(&[&bug.id, &bug.status, &bug.priority, &bug.summary]));
             rows.extend(cells);
-            output::raw(out, aligned(&rows, "").as_bytes())?;
+            print::text(out, &aligned(&rows, ""))?;
         }
         _ => return Err(bad_format("--bugs", "text, name or json")),
     }
