@@ -1,12 +1,14 @@
 //! What `fleet` registers with the program.
 
 mod codes;
+mod installation;
 
 use neap_kit::area::{Area, Metric};
 
 /// The registration of this area.
 pub const AREA: Area = Area {
     codes: codes::ENTRIES,
+    foreign_kinds: &[installation::KIND],
     metrics: &[Metric {
         name: "neaptide_http_requests",
         help: "Requests to the frontend by route and status",

@@ -72,7 +72,9 @@ pub(crate) struct NoUpOptions {}
 
 /// The kinds of all areas.
 pub(crate) fn kinds() -> impl Iterator<Item = AreaKind> {
-    all().flat_map(|area| area.kinds).copied()
+    all()
+        .flat_map(|area| area.kinds.iter().chain(area.foreign_kinds))
+        .copied()
 }
 
 /// How the area of an object sums it up and judges it, if an area has its kind.
