@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::rbac::v1::ClusterRole,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use neap_kit::{
     apply::{Error, Writer},
     clock::Clock,
@@ -20,7 +23,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The time between two looks at a definition that the server does not serve yet.
 const SERVED_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Installs the definitions once, and drops the gate when the server serves their kinds: `kubectl apply` right
+/// Installs the definitions once, with the roles that let those who may view the cluster view their objects, and
+/// drops the gate when the server serves their kinds: `kubectl apply` right
 /// after "Ready" finds them. A definition that a user deletes is created again by the next start.
 pub(super) fn component(
     context: &Context,
@@ -34,6 +38,12 @@ pub(super) fn component(
             for definition in &all {
                 while let Err(error) = install(&writer, definition).await {
                     tracing::warn!(error = chain(&error), "a definition is not installed yet");
+                    clock.sleep(RETRY_DELAY).await;
+                }
+            }
+            for role in super::all().filter_map(|area| area.view_role()) {
+                while let Err(error) = install_role(&writer, &role).await {
+                    tracing::warn!(error = chain(&error), "a role is not installed yet");
                     clock.sleep(RETRY_DELAY).await;
                 }
             }
@@ -54,6 +64,23 @@ async fn install(writer: &Writer, definition: &CustomResourceDefinition) -> Resu
     definitions::install(writer, definition.clone(), false)
         .await
         .map(drop)
+}
+
+/// Creates the role, or gives one of another version its rules.
+async fn install_role(writer: &Writer, role: &ClusterRole) -> Result<(), Error> {
+    if writer.create(role).await?.is_some() {
+        return Ok(());
+    }
+    match writer.find::<ClusterRole>(&Key::of(role)).await? {
+        Some(found) if found.rules != role.rules => {
+            let replaced = ClusterRole {
+                rules: role.rules.clone(),
+                ..found
+            };
+            writer.replace(&replaced).await.map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns when the server serves the kind of the definition, or the definition is gone.

@@ -29,7 +29,7 @@ pub(super) async fn definitions(
 ) -> Result<(), Failure> {
     let definitions = chosen(&options.areas).flat_map(|area| (area.definitions)());
     if !options.install {
-        return print::text(out, &documents(definitions)?);
+        return print::raw(out, &documents(definitions)?);
     }
     let cluster = Cluster::connect(&options.cluster, None).await?;
     let clock = Clock::system();
@@ -52,7 +52,9 @@ pub(super) async fn definitions(
 pub(super) fn rights(options: &RightsOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let roles = chosen(&options.areas).flat_map(|area| area.roles);
     let objects = roles.flat_map(|role| role.objects(&options.namespace));
-    print::text(out, &documents(objects)?)
+    let views = chosen(&options.areas).filter_map(|area| area.view_role());
+    let views = views.filter_map(|role| serde_json::to_value(role).ok());
+    print::raw(out, &documents(objects.chain(views))?)
 }
 
 fn chosen(names: &[String]) -> impl Iterator<Item = Area> {
@@ -106,6 +108,8 @@ mod tests {
             "kind: ClusterRole\n",
             "kind: RoleBinding\n",
             "namespace: elasti",
+            "name: neap-idle-view",
+            "rbac.authorization.k8s.io/aggregate-to-view",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
