@@ -8,6 +8,7 @@ mod check;
 mod parse;
 mod qualifiers;
 mod reloaded;
+mod schedule;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use self::{
         ReleaseQualifiers,
     },
     reloaded::Reloaded,
+    schedule::Schedule,
 };
 
 /// The aggregator of runs that are analysed together, where the configuration names none.

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use croner::parser::{CronParser, Seconds, Year};
-use neap_kit::duration;
-
 use super::{
     ConfigError, Problem, ReleaseConfig, ReleasePeriodic, ReleaseVerification,
     parse::{CONFIG_MAP_LIMIT, parse_with_unknown, problems},
@@ -99,34 +96,9 @@ fn check_periodic(key: &str, one: &ReleasePeriodic, problems: &mut Vec<Problem>)
             "either this or upgradeFrom is set".into(),
         );
     }
-    match (one.interval.is_empty(), one.cron.is_empty()) {
-        (true, true) => refuse("", "it has an interval or a cron expression".into()),
-        (false, false) => refuse(
-            "",
-            "it has an interval or a cron expression, not both".into(),
-        ),
-        (false, true) => {
-            if let Err(error) = duration::parse(&one.interval) {
-                refuse(".interval", error.to_string());
-            }
-        }
-        (true, false) => {
-            if let Err(error) = parse_cron(&one.cron) {
-                refuse(".cron", error);
-            }
-        }
+    if let Err((field, message)) = one.schedule() {
+        refuse(field, message);
     }
-}
-
-/// A cron expression with five fields, or a word such as `@daily`.
-pub(super) fn parse_cron(text: &str) -> Result<croner::Cron, String> {
-    let parser = CronParser::builder()
-        .seconds(Seconds::Disallowed)
-        .year(Year::Disallowed)
-        .build();
-    parser
-        .parse(text)
-        .map_err(|error| format!("{text:?} is not a cron expression: {error}"))
 }
 
 fn ends_like_a_retry(key: &str) -> bool {
@@ -137,8 +109,36 @@ fn ends_like_a_retry(key: &str) -> bool {
 }
 
 /// Problems of several configurations together, by the name of their file: a periodic Prow job that two of
-/// them use has only one history.
+/// them use has only one history, and two streams of one name would take each other's releases.
 pub fn check_all(configs: &BTreeMap<String, ReleaseConfig>) -> Vec<(String, Problem)> {
+    let mut problems = same_streams(configs);
+    problems.extend(same_periodics(configs));
+    problems
+}
+
+fn same_streams(configs: &BTreeMap<String, ReleaseConfig>) -> Vec<(String, Problem)> {
+    let mut users: BTreeMap<(&str, &str), Vec<&String>> = BTreeMap::new();
+    for (file, config) in configs {
+        let to = if config.is_stable() { "" } else { &config.to };
+        users.entry((&config.name, to)).or_default().push(file);
+    }
+    let shared = users.into_iter().filter(|(_, files)| files.len() > 1);
+    shared
+        .flat_map(|((name, _), files)| {
+            let places: Vec<_> = files.iter().map(|file| file.as_str()).collect();
+            let message = format!(
+                "several streams with the same target are called {name}: {}",
+                places.join(", ")
+            );
+            let problem = Problem::new("name", message);
+            files
+                .into_iter()
+                .map(move |file| (file.clone(), problem.clone()))
+        })
+        .collect()
+}
+
+fn same_periodics(configs: &BTreeMap<String, ReleaseConfig>) -> Vec<(String, Problem)> {
     let mut users: BTreeMap<&str, Vec<(&String, &String)>> = BTreeMap::new();
     for (file, config) in configs {
         for (key, one) in &config.periodic {

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{ReleaseConfig, shape};
+use crate::oci::reference::is_tag;
 
 /// The most bytes that an annotation may have.
 pub const ANNOTATION_LIMIT: usize = 16 * 1024;
@@ -42,6 +43,9 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return write!(f, "{}", self.message);
+        }
         write!(f, "{}: {}", self.path, self.message)
     }
 }
@@ -106,6 +110,43 @@ pub(super) fn parse_with_unknown(
     Ok((config, unknown))
 }
 
+/// The most characters of the name of an Integration stream: release tags have 18 more, and are names of Jobs and
+/// values of labels, which have up to 63.
+const MAX_INTEGRATION: usize = 45;
+/// The most characters of the name of a Stable stream, which ends the name of an annotation.
+const MAX_STABLE: usize = 56;
+/// The most characters that a prefix of mirrors may have.
+const MAX_MIRROR_PREFIX: usize = 200;
+const NAME_OF_INTEGRATION: &str = "release tags, Jobs and labels begin with it: it has up to 45 lowercase letters, \
+                                   digits, dots and dashes, with a letter or digit at both ends";
+const NAME_OF_STABLE: &str = "it is part of the name of an annotation: it has up to 56 letters, digits, dots, dashes \
+                              and underscores, with a letter or digit at both ends";
+
+/// Whether releases, and the objects that belong to them, may be called after the stream.
+fn may_be_name(config: &ReleaseConfig) -> bool {
+    let name = &config.name;
+    if !config.is_stable() {
+        return is_subdomain(name, MAX_INTEGRATION);
+    }
+    let ends = [name.chars().next(), name.chars().next_back()];
+    is_tag(name)
+        && name.len() <= MAX_STABLE
+        && ends.iter().flatten().all(char::is_ascii_alphanumeric)
+}
+
+/// Whether `text` may be the name of an object of Kubernetes.
+fn is_subdomain(text: &str, most: usize) -> bool {
+    let is_inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+    text.len() <= most
+        && text.split('.').all(|part| {
+            let bytes = part.as_bytes();
+            !bytes.is_empty()
+                && bytes.iter().all(is_inner)
+                && bytes.first() != Some(&b'-')
+                && bytes.last() != Some(&b'-')
+        })
+}
+
 /// What keeps a controller from using a configuration.
 pub(super) fn problems(config: &ReleaseConfig) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -118,6 +159,21 @@ pub(super) fn problems(config: &ReleaseConfig) -> Vec<Problem> {
         !config.name.is_empty(),
         "name".into(),
         "a stream has a name",
+    );
+    if !config.name.is_empty() {
+        let message = if config.is_stable() {
+            NAME_OF_STABLE
+        } else {
+            NAME_OF_INTEGRATION
+        };
+        require(may_be_name(config), "name".into(), message);
+    }
+    // The rest of the name of a mirror begins with a dash.
+    let prefix = format!("{}-0", config.mirror_prefix);
+    require(
+        config.mirror_prefix.is_empty() || is_subdomain(&prefix, MAX_MIRROR_PREFIX),
+        "mirrorPrefix".into(),
+        "it begins the names of ImageStreams: lowercase letters, digits, dots and dashes",
     );
     let has_target = config.is_stable() || !config.to.is_empty();
     require(
@@ -156,6 +212,15 @@ pub(super) fn problems(config: &ReleaseConfig) -> Vec<Problem> {
             tag,
             format!("publish.{key}.tagRef.name"),
             "a tag has a name",
+        );
+        let good = one
+            .tag_ref
+            .as_ref()
+            .is_none_or(|it| it.name.is_empty() || is_tag(&it.name));
+        require(
+            good,
+            format!("publish.{key}.tagRef.name"),
+            "a tag has up to 128 letters, digits, _, . and -",
         );
         let stream = one
             .image_stream_ref

@@ -243,3 +243,59 @@ fn qualifiers_are_read_strictly() {
         ReleaseQualifiers::default()
     );
 }
+
+#[test]
+fn a_stream_has_a_name_that_its_releases_may_have() {
+    let path = |config: serde_json::Value| match parse(&config.to_string(), ANNOTATION_LIMIT) {
+        Ok(_) => None,
+        Err(ConfigError::Invalid(problems)) => Some(problems[0].path.clone()),
+        Err(error) => panic!("{error}"),
+    };
+    let integration = |name: &str| path(json!({"name": name, "to": "release"}));
+    let stable = |name: &str| path(json!({"name": name, "as": "Stable"}));
+    for name in ["4.21.0-0.nightly-multi-priv", "a", &"a".repeat(45)] {
+        assert_eq!(integration(name), None, "{name}");
+    }
+    let wrong = [
+        "../../x",
+        "a b",
+        "A",
+        "a..b",
+        "-a",
+        "a.",
+        "\u{1b}[31m",
+        &"a".repeat(46),
+    ];
+    for name in wrong {
+        assert_eq!(integration(name).as_deref(), Some("name"), "{name:?}");
+    }
+    assert_eq!(stable("4-stable"), None);
+    assert_eq!(stable("Stable_4.y"), None);
+    for name in ["a/b", "-a", &"a".repeat(300)] {
+        assert_eq!(stable(name).as_deref(), Some("name"), "{name:?}");
+    }
+    let prefixed = |prefix: &str| path(json!({"name": "a", "to": "b", "mirrorPrefix": prefix}));
+    assert_eq!(prefixed("4.21-art-latest"), None);
+    assert_eq!(prefixed("../x").as_deref(), Some("mirrorPrefix"));
+    let tag = json!({"name": "a", "to": "b", "publish": {"p": {"tagRef": {"name": "x/y"}}}});
+    assert_eq!(path(tag).as_deref(), Some("publish.p.tagRef.name"));
+}
+
+#[test]
+fn two_streams_with_one_target_do_not_share_a_name() {
+    let config = |name: &str, to: &str| {
+        let text = json!({"name": name, "to": to}).to_string();
+        parse(&text, ANNOTATION_LIMIT).unwrap()
+    };
+    let all = [
+        ("a.json", config("nightly", "release")),
+        ("b.json", config("nightly", "release")),
+        ("c.json", config("nightly", "release-priv")),
+        ("d.json", config("ci", "release")),
+    ];
+    let all = all.map(|(file, config)| (file.to_owned(), config)).into();
+    let problems = check_all(&all);
+    let files: Vec<_> = problems.iter().map(|(file, _)| file.as_str()).collect();
+    assert_eq!(files, ["a.json", "b.json"]);
+    assert!(problems[0].1.message.contains("a.json, b.json"));
+}

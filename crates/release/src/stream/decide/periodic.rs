@@ -1,11 +1,7 @@
 //! Jobs that run at certain times on the newest accepted release.
 
-use std::str::FromStr;
-
 use chrono::{DateTime, Utc};
-use croner::Cron;
 use jiff::{SignedDuration, Timestamp};
-use neap_kit::duration;
 
 use super::{
     Actions, Draft,
@@ -14,7 +10,7 @@ use super::{
     upgrade_source::{UpgradeSource, upgrade_source},
 };
 use crate::{
-    config::{ReleaseConfig, ReleasePeriodic},
+    config::{ReleaseConfig, ReleasePeriodic, Schedule},
     names,
     stream::facts::{Facts, PeriodicRun, Release, public_repository},
 };
@@ -58,8 +54,13 @@ fn one(
         .creation_timestamp
         .as_ref()
         .map(|time| time.0);
-    let Some(due) = due(periodic, last, since.unwrap_or(facts.now))? else {
-        return Ok(());
+    let due = match due(key, periodic, last, since.unwrap_or(facts.now)) {
+        Ok(Some(due)) => due,
+        Ok(None) => return Ok(()),
+        Err((path, why)) => {
+            draft.problem("InvalidReleaseDefinition", format!("{path}: {why}"));
+            return Ok(());
+        }
     };
     if due > facts.now {
         draft.look_again_at(due);
@@ -124,20 +125,25 @@ fn slot(last: Option<&PeriodicRun>, due: Timestamp) -> String {
     last.map_or_else(|| "first".to_owned(), |_| due.as_second().to_string())
 }
 
-/// When a periodic runs next. None if never.
+/// When a periodic runs next. None if never; an error is the path of a field and what is wrong with it.
 fn due(
+    key: &str,
     periodic: &ReleasePeriodic,
     last: Option<&PeriodicRun>,
     since: Timestamp,
-) -> Result<Option<Timestamp>, String> {
-    if periodic.cron.is_empty() {
-        let interval = duration::parse(&periodic.interval).map_err(|error| error.to_string())?;
-        let interval = SignedDuration::try_from(interval).unwrap_or(SignedDuration::MAX);
-        return Ok(Some(last.map_or(since, |last| {
-            last.created.checked_add(interval).unwrap_or(Timestamp::MAX)
-        })));
-    }
-    let cron = Cron::from_str(&periodic.cron).map_err(|error| error.to_string())?;
+) -> Result<Option<Timestamp>, (String, String)> {
+    let schedule = periodic
+        .schedule()
+        .map_err(|(field, why)| (format!("periodic.{key}{field}"), why))?;
+    let cron = match schedule {
+        Schedule::Every(interval) => {
+            let interval = SignedDuration::try_from(interval).unwrap_or(SignedDuration::MAX);
+            return Ok(Some(last.map_or(since, |last| {
+                last.created.checked_add(interval).unwrap_or(Timestamp::MAX)
+            })));
+        }
+        Schedule::At(cron) => cron,
+    };
     let after = last.map_or(since, |last| last.created);
     let after: Option<DateTime<Utc>> = DateTime::from_timestamp(after.as_second(), 0);
     let next = after.and_then(|after| cron.find_next_occurrence(&after, false).ok());

@@ -31,12 +31,24 @@ pub(super) fn validate(
 ) -> Result<(), Failure> {
     let checked = directory(&options.directory, options.qualifiers.as_deref());
     let checked = checked.map_err(|error| unreadable(&options.directory, &error))?;
+    if checked.is_empty() {
+        return Err(nothing(&options.directory));
+    }
     valid(&checked, out)?;
     let text = match checked.configs.len() {
         1 => "1 configuration is valid".to_owned(),
         count => format!("{count} configurations are valid"),
     };
     print::text(out, &format!("{} {text}", symbols.done))
+}
+
+/// A directory without configurations is not valid: its name may be wrong.
+fn nothing(directory: &std::path::Path) -> Failure {
+    let why = format!("no *.json in {}", directory.display());
+    let what = "there is no release configuration";
+    Failure::new("NT-RELEASE-0001", Exit::NotFound, what, &why).remedy(
+        "name a directory with release configurations, *.json, or with manifests of ImageStreams that have one",
+    )
 }
 
 fn unreadable(directory: &std::path::Path, error: &std::io::Error) -> Failure {
@@ -69,6 +81,9 @@ pub(super) async fn apply(
 ) -> Result<(), Failure> {
     let checked = directory(&options.directory, None);
     let checked = checked.map_err(|error| unreadable(&options.directory, &error))?;
+    if checked.invalid.is_empty() && checked.own_files().next().is_none() {
+        return Err(nothing(&options.directory));
+    }
     valid(&checked, out)?;
     let releases = Releases::of(&options.scope).await?;
     let namespace = releases
@@ -76,7 +91,7 @@ pub(super) async fn apply(
         .clone()
         .unwrap_or_else(|| releases.cluster.namespace.clone());
     let mut streams = Vec::new();
-    for file in checked.configs.keys() {
+    for file in checked.own_files() {
         let name = std::path::Path::new(file)
             .file_stem()
             .and_then(|name| name.to_str());
