@@ -18,6 +18,9 @@ pub const IMPORT_SUCCESS: &str = "ImportSuccess";
 pub const DOCKER_IMAGE: &str = "DockerImage";
 /// The annotation of an ImageStream that asks for imports: a JSON object from tag to the time of the request.
 pub const IMPORT_REQUESTED: &str = "image.neaptide.dev/import-requested";
+/// The annotation of an ImageStream that names the other namespaces whose ImageStreams may follow it, separated by
+/// commas; `*` allows all.
+pub const REFERENCED_BY: &str = "image.neaptide.dev/referenced-by";
 
 /// What users want: the tags and where their images come from.
 #[derive(CustomResource, Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

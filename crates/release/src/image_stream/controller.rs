@@ -18,7 +18,9 @@ use neap_kit::{
 };
 
 use super::{
-    api::{ImageSource, ImageStream, ImageStreamStatus, NamedTagEventList, TagEvent},
+    api::{
+        ImageSource, ImageStream, ImageStreamStatus, NamedTagEventList, REFERENCED_BY, TagEvent,
+    },
     decide::{Decision, TagImport, decide},
     facts::{self, Facts, Settings},
     import::{Imported, failure, import},
@@ -87,6 +89,15 @@ fn stream_of(from: &ImageSource) -> Option<(&str, &str)> {
     }
 }
 
+/// Whether a stream allows those of `namespace` to follow it. The controller reads all streams, and the user who
+/// wrote the follower may not.
+fn may_follow(stream: &ImageStream, namespace: &str) -> bool {
+    let all = stream.metadata.annotations.as_ref();
+    let allowed = all.and_then(|all| all.get(REFERENCED_BY));
+    let mut allowed = allowed.into_iter().flat_map(|text| text.split(','));
+    allowed.any(|one| matches!(one.trim(), "*") || one.trim() == namespace)
+}
+
 struct Importer {
     context: Context,
     meter: ImportMeter,
@@ -126,14 +137,23 @@ impl Importer {
             (host, allowance)
         });
         let namespace = stream.metadata.namespace.clone().unwrap_or_default();
-        let mut followed = BTreeMap::new();
+        let (mut followed, mut closed) = (BTreeMap::new(), BTreeMap::new());
         for tag in &stream.spec.tags {
             let from = tag.from.as_ref();
             if let Some((from, (name, selector))) =
                 from.and_then(|from| Some((from, stream_of(from)?)))
             {
-                let namespace = from.namespace.as_deref().unwrap_or(&namespace);
-                let other = self.streams.get(&Key::new(namespace, name));
+                let key = Key::new(from.namespace.as_deref().unwrap_or(&namespace), name);
+                let other = self.streams.get(&key);
+                if key.namespace() != namespace
+                    && !other
+                        .as_ref()
+                        .is_some_and(|other| may_follow(other, &namespace))
+                {
+                    // The same for one that does not exist: what is there is not told either.
+                    closed.insert(tag.name.clone(), key);
+                    continue;
+                }
                 followed.insert(
                     tag.name.clone(),
                     other.and_then(|other| image_in(&other, selector)),
@@ -145,6 +165,7 @@ impl Importer {
             now: self.context.clock.now(),
             settings: self.settings.clone(),
             followed,
+            closed,
             stream,
         }
     }

@@ -10,15 +10,18 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     api::{
         DOCKER_IMAGE, IMPORT_REQUESTED, ImageStream, ImageStreamStatus, ImportMode,
-        NamedTagEventList, TagReference,
+        NamedTagEventList, REFERENCED_BY, TagReference,
     },
     facts::{Facts, Settings},
     record::{self, ImportFailure},
 };
-use crate::oci::reference::ImageRef;
+use crate::oci::reference::{ImageRef, is_tag};
 
 /// The delay before a stream that follows another is looked at again.
 const FOLLOW_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The reason of a tag whose source cannot be used.
+const INVALID_SOURCE: &str = "InvalidSource";
 
 /// A tag to be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,14 @@ pub fn decide(facts: &Facts) -> Decision {
         let Some(from) = &tag.from else {
             continue;
         };
+        if !is_tag(&tag.name) {
+            let message = format!(
+                "{:?} is no name of a tag: it may have up to 128 letters, digits, _, . and -",
+                tag.name
+            );
+            refuse(facts, tag, "InvalidTagName", &message, &mut decision.status);
+            continue;
+        }
         if from.kind != DOCKER_IMAGE {
             follow(facts, tag, &mut decision);
             continue;
@@ -84,7 +95,8 @@ pub fn decide(facts: &Facts) -> Decision {
         let image: ImageRef = match from.name.parse() {
             Ok(image) => image,
             Err(error) => {
-                refuse(facts, tag, &error.to_string(), &mut decision.status);
+                let message = error.to_string();
+                refuse(facts, tag, INVALID_SOURCE, &message, &mut decision.status);
                 continue;
             }
         };
@@ -240,9 +252,22 @@ fn requests(stream: &ImageStream) -> BTreeMap<String, Timestamp> {
 fn follow(facts: &Facts, tag: &TagReference, decision: &mut Decision) {
     soonest(&mut decision.requeue_after, Some(FOLLOW_INTERVAL));
     let generation = generation(&facts.stream, tag);
+    if let Some(closed) = facts.closed.get(&tag.name) {
+        let message = format!(
+            "{closed} does not allow ImageStreams of this namespace to follow it; its annotation {REFERENCED_BY} \
+             names the namespaces that may"
+        );
+        return refuse(
+            facts,
+            tag,
+            "ReferenceNotAllowed",
+            &message,
+            &mut decision.status,
+        );
+    }
     if let Some(found) = facts.followed.get(&tag.name).and_then(Option::as_ref) {
         record::follow(&mut decision.status, &tag.name, found, generation, facts);
-    } else {
+    } else if !follows_a_name(facts, tag) {
         let from = tag
             .from
             .as_ref()
@@ -251,15 +276,37 @@ fn follow(facts: &Facts, tag: &TagReference, decision: &mut Decision) {
         refuse(
             facts,
             tag,
+            INVALID_SOURCE,
             &format!("{from} has no image"),
             &mut decision.status,
         );
     }
 }
 
-fn refuse(facts: &Facts, tag: &TagReference, message: &str, status: &mut ImageStreamStatus) {
+/// Whether the tag follows a tag of the same stream that is a name only, as the tags of releases are: there is
+/// no image to import, and that is no failure.
+fn follows_a_name(facts: &Facts, tag: &TagReference) -> bool {
+    let Some(from) = &tag.from else { return false };
+    let own = &facts.stream.metadata;
+    let is_here = from.namespace.is_none() || from.namespace == own.namespace;
+    let named = match from.name.split_once(':') {
+        Some((stream, name)) if Some(stream) == own.name.as_deref() => Some(name),
+        Some(_) => None,
+        None => Some(from.name.as_str()),
+    };
+    let followed = named.and_then(|name| facts.stream.spec.tag(name));
+    is_here && followed.is_some_and(|it| it.reference || it.from.is_none())
+}
+
+fn refuse(
+    facts: &Facts,
+    tag: &TagReference,
+    reason: &'static str,
+    message: &str,
+    status: &mut ImageStreamStatus,
+) {
     let failure = ImportFailure {
-        reason: "InvalidSource",
+        reason,
         message: message.to_owned(),
         retry_after: None,
         transient: false,

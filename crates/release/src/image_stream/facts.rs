@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use neap_kit::key::Key;
 
 use super::{
     api::{ImageStream, TagEvent},
@@ -47,6 +48,8 @@ pub struct Facts {
     pub allowances: BTreeMap<String, Allowance>,
     /// For tags that follow other streams: the image that these stand for, or none.
     pub followed: BTreeMap<String, Option<TagEvent>>,
+    /// For tags that follow a stream of another namespace that does not allow it: that stream.
+    pub closed: BTreeMap<String, Key>,
 }
 
 /// The registries that the tags of a stream name.

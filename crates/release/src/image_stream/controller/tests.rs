@@ -481,3 +481,18 @@ async fn one_tag_is_set_under_a_precondition_and_the_tags_of_other_writers_stay(
     assert_eq!(images("v1").await[0], pushed[2]);
     assert_eq!(images("v2").await[0], pushed[3]);
 }
+
+#[test]
+fn only_named_namespaces_may_follow_a_stream() {
+    let allowed = |value: Option<&str>, namespace: &str| {
+        let mut stream = ImageStream::default();
+        let all = value.map(|value| (REFERENCED_BY.to_owned(), value.to_owned()));
+        stream.metadata.annotations = Some(all.into_iter().collect());
+        may_follow(&stream, namespace)
+    };
+    assert!(!allowed(None, "team"));
+    assert!(!allowed(Some(""), "team"));
+    assert!(!allowed(Some("team-b, ci"), "team"));
+    assert!(allowed(Some("ci, team"), "team"));
+    assert!(allowed(Some("*"), "team"));
+}

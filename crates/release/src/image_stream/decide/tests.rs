@@ -27,6 +27,7 @@ fn facts(tags: Value, status: Value) -> Facts {
         settings: Settings::default(),
         allowances: BTreeMap::from([("reg.example".to_owned(), plenty)]),
         followed: BTreeMap::new(),
+        closed: BTreeMap::new(),
     }
 }
 
@@ -207,6 +208,20 @@ fn a_source_that_is_none_is_reported_and_not_asked_for() {
 }
 
 #[test]
+fn a_tag_that_follows_a_name_without_an_image_is_not_failing() {
+    let follows =
+        |name: &str| json!({"name": "newest", "from": {"kind": "ImageStreamTag", "name": name}});
+    for (name, failing) in [("4.21.0", 0), ("gone", 1), ("other:4.21.0", 1)] {
+        let decision = decide(&facts(
+            json!([{"name": "4.21.0"}, follows(name)]),
+            json!([]),
+        ));
+        let summary = decision.status.summary.unwrap();
+        assert_eq!(summary.imports_failing, failing, "{name}");
+    }
+}
+
+#[test]
 fn a_tag_follows_another_stream() {
     let mut facts = facts(
         json!([{"name": "cli", "from": {"kind": "ImageStreamTag", "name": "other:cli"}}]),
@@ -230,4 +245,44 @@ fn a_tag_follows_another_stream() {
         decision.status,
         "nothing changed, nothing is written"
     );
+}
+
+#[test]
+fn a_stream_of_another_namespace_is_followed_only_if_it_allows_it() {
+    let from = json!({"kind": "ImageStreamTag", "name": "secret:cli", "namespace": "other"});
+    let mut facts = facts(json!([{"name": "cli", "from": from}]), json!([]));
+    let key = neap_kit::key::Key::new("other", "secret");
+    facts.closed.insert("cli".to_owned(), key);
+    let decision = decide(&facts);
+    let tag = decision.status.tag("cli").unwrap();
+    let condition = tag.import_condition().unwrap();
+    assert_eq!(condition.reason, "ReferenceNotAllowed");
+    assert!(condition.message.contains(REFERENCED_BY), "{condition:?}");
+    assert!(tag.items.is_empty());
+}
+
+#[test]
+fn a_tag_whose_name_no_registry_takes_is_refused() {
+    let tags = json!([
+        tag("d/../..", json!({})),
+        tag("\u{1b}[31m", json!({})),
+        tag("ok", json!({}))
+    ]);
+    let mut facts = facts(tags, json!([]));
+    for tag in &mut Arc::make_mut(&mut facts.stream).spec.tags {
+        let from = tag.from.as_mut().unwrap();
+        from.name = "reg.example/ocp/x:v1".to_owned();
+    }
+    let decision = decide(&facts);
+    assert_eq!(names(&decision), ["ok"]);
+    for name in ["d/../..", "\u{1b}[31m"] {
+        let condition = decision
+            .status
+            .tag(name)
+            .unwrap()
+            .import_condition()
+            .unwrap();
+        assert_eq!(condition.reason, "InvalidTagName");
+        assert!(!condition.message.contains('\u{1b}'), "{condition:?}");
+    }
 }
