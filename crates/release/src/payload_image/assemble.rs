@@ -23,6 +23,7 @@ use super::{
     release_metadata::{self, ReleaseMetadata},
     substitution,
 };
+use crate::oci::reference::is_tag;
 
 /// What a payload is to be.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,6 +67,9 @@ pub enum Error {
     /// No inputs.
     #[error("there are no images to make a payload of")]
     Empty,
+    /// A name that no tag may have. Names of components become tags and names of files.
+    #[error("component {0:?}: the name may have up to 128 letters, digits, _, . and -")]
+    Name(String),
     /// A component twice.
     #[error("component {name} is given twice: as {first} and as {second}")]
     Duplicate {
@@ -182,6 +186,9 @@ pub fn assemble(components: Vec<Component>, release: &Release) -> Result<Assembl
 /// The components by name, each once, without those that are excluded.
 fn sorted(mut components: Vec<Component>, release: &Release) -> Result<Vec<Component>, Error> {
     components.retain(|it| !release.exclude.contains(&it.name));
+    if let Some(wrong) = components.iter().find(|it| !is_tag(&it.name)) {
+        return Err(Error::Name(wrong.name.clone()));
+    }
     components
         .sort_by(|one, other| (&one.name, &one.pull_spec).cmp(&(&other.name, &other.pull_spec)));
     let twice = components

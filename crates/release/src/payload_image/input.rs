@@ -12,7 +12,7 @@ pub use self::{
     stream::{ReferenceMode, Resolved, from_stream},
 };
 use super::{assemble::Component, image_references::ImageReferences};
-use crate::oci::reference::{ImageRef, InvalidRef};
+use crate::oci::reference::{ImageRef, InvalidRef, is_tag};
 
 /// Why inputs cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +57,16 @@ pub enum Error {
     /// A mapping.
     #[error("{0:?} is not COMPONENT=PULLSPEC")]
     Mapping(String),
+    /// A name that no tag may have.
+    #[error(
+        "{field}: {name:?} is no name of a component; it may have up to 128 letters, digits, _, . and -"
+    )]
+    Name {
+        /// Where the name is.
+        field: String,
+        /// The name.
+        name: String,
+    },
     /// A component is mapped twice.
     #[error("component {0} is mapped twice")]
     MappedTwice(String),
@@ -67,7 +77,8 @@ pub enum Error {
 
 /// The components of another payload, by the images in its list.
 pub fn from_payload(references: &ImageReferences) -> Result<Vec<Component>, Error> {
-    let tags = references.spec.tags.iter().map(|tag| {
+    let tags = references.spec.tags.iter().enumerate().map(|(at, tag)| {
+        named(&tag.name, || format!("spec.tags[{at}].name"))?;
         let pull_spec = tag
             .pull_spec()
             .ok_or_else(|| Error::NoImage(tag.name.clone()))?;
@@ -85,12 +96,24 @@ pub fn from_payload(references: &ImageReferences) -> Result<Vec<Component>, Erro
     tags.collect()
 }
 
+/// Refuses a name that would be no tag, or would lead out of a folder.
+fn named(name: &str, field: impl FnOnce() -> String) -> Result<(), Error> {
+    if is_tag(name) {
+        return Ok(());
+    }
+    Err(Error::Name {
+        field: field(),
+        name: name.to_owned(),
+    })
+}
+
 /// Parses `COMPONENT=PULLSPEC`.
 pub fn mapping(text: &str) -> Result<(String, ImageRef), Error> {
     let (name, image) = text
         .split_once('=')
         .filter(|(name, image)| !name.is_empty() && !image.is_empty())
         .ok_or_else(|| Error::Mapping(text.to_owned()))?;
+    named(name, || "COMPONENT".to_owned())?;
     let image = image.parse().map_err(|source| Error::Reference {
         component: name.to_owned(),
         source,

@@ -128,8 +128,12 @@ pub fn instructions(mirror: &Mirror, kind: Instructions) -> String {
         ),
         Instructions::None => return String::new(),
     };
+    let repositories = mirror.repositories();
+    if repositories.is_empty() {
+        return String::new();
+    }
     let mut out = format!("{head}metadata:\n  name: example\nspec:\n  {list}:\n");
-    for (source, target) in mirror.repositories() {
+    for (source, target) in repositories {
         let _ = write!(out, "  - mirrors:\n    - {target}\n    source: {source}\n");
     }
     out

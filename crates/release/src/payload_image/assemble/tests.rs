@@ -424,3 +424,18 @@ proptest! {
         prop_assert_eq!(given, found);
     }
 }
+
+#[test]
+fn a_name_that_leads_out_of_a_folder_is_no_component() {
+    for wrong in ["d/../../../pwned", "..", "\u{1b}[31m", "", &"a".repeat(129)] {
+        let mut components = example();
+        components.push(component(wrong, "x", &[]));
+        let refused = assemble(components, &release());
+        let said = refused.unwrap_err();
+        assert!(
+            matches!(&said, Error::Name(name) if name == wrong),
+            "{said}"
+        );
+        assert!(!said.to_string().contains('\u{1b}'), "{said}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Error;
+use super::{Error, named};
 use crate::{
     image_stream::api::{
         DOCKER_IMAGE, ImageStream, ImageStreamStatus, NamedTagEventList, TagReference,
@@ -54,12 +54,14 @@ pub fn from_stream(
     }
     let mut resolved = Resolved::default();
     let mut covered = BTreeSet::new();
-    for tag in stream
+    for (at, tag) in stream
         .spec
         .tags
         .iter()
-        .filter(|tag| !exclude.contains(&tag.name))
+        .enumerate()
+        .filter(|(_, tag)| !exclude.contains(&tag.name))
     {
+        named(&tag.name, || format!("{name}: spec.tags[{at}].name"))?;
         match resolver.in_spec(tag)? {
             Pass::Use(component) => {
                 covered.insert(tag.name.clone());
@@ -72,8 +74,11 @@ pub fn from_stream(
             Pass::LeaveToStatus => {}
         }
     }
-    let rest = status.tags.iter();
-    for tag in rest.filter(|tag| !exclude.contains(&tag.tag) && !covered.contains(&tag.tag)) {
+    let rest = status.tags.iter().enumerate();
+    for (at, tag) in
+        rest.filter(|(_, tag)| !exclude.contains(&tag.tag) && !covered.contains(&tag.tag))
+    {
+        named(&tag.tag, || format!("{name}: status.tags[{at}].tag"))?;
         match resolver.in_status(tag)? {
             Pass::Use(component) => resolved.components.push(*component),
             Pass::Skip(reason) => resolved.skipped.push(format!("tag {}: {reason}", tag.tag)),

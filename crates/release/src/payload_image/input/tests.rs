@@ -142,4 +142,9 @@ fn mappings_replace_whole_components() {
     for wrong in ["cli", "=x", "cli=", "cli=UPPER CASE"] {
         assert!(mapping(wrong).is_err(), "{wrong}");
     }
+    for wrong in ["d/../../../pwned=r.example/a/b", "\u{1b}[31m=r.example/a/b"] {
+        let said = mapping(wrong).unwrap_err();
+        assert!(matches!(said, Error::Name { .. }), "{said}");
+        assert!(!said.to_string().contains('\u{1b}'), "{said}");
+    }
 }

@@ -132,9 +132,11 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// The repositories that the images come from, and where each is mirrored.
+    /// The repositories that the images come from, and where each is mirrored. A source without a registry is a
+    /// folder: no cluster asks for images there.
     pub fn repositories(&self) -> BTreeSet<(String, String)> {
         let all = self.images.iter().chain(&self.payload);
+        let all = all.filter(|it| !it.source.registry().is_empty());
         all.map(|it| (it.source.name(), it.target.name())).collect()
     }
 }

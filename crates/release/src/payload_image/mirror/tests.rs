@@ -92,3 +92,16 @@ fn clusters_are_told_about_each_repository_once() {
     assert!(instructions(&mirror, Instructions::Icsp).contains("repositoryDigestMirrors"));
     assert_eq!(instructions(&mirror, Instructions::None), "");
 }
+
+#[test]
+fn a_folder_is_no_source_that_clusters_ask() {
+    let found = payload("4.99.1", &[("cli", "1", &[])]);
+    let target = Target::parse("m.example/ocp").unwrap();
+    let mut mirror = plan(&found, &target, &MirrorOptions::default()).unwrap();
+    mirror.payload.as_mut().unwrap().source = "openshift/release:4.99.1".parse().unwrap();
+    let text = instructions(&mirror, Instructions::Idms);
+    assert!(text.contains("source: reg.example/ocp/cli\n"), "{text}");
+    assert!(!text.contains("source: openshift/release"), "{text}");
+    mirror.images.clear();
+    assert_eq!(instructions(&mirror, Instructions::Idms), "");
+}

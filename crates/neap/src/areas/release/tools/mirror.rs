@@ -114,6 +114,17 @@ fn instructions(
         Policy::None => Instructions::None,
     };
     let text = mirror::instructions(plan, kind);
+    let is_from_folder = |it: &&mirror::ImageCopy| it.source.registry().is_empty();
+    if let Some(payload) = plan.payload.as_ref().filter(is_from_folder)
+        && kind != Instructions::None
+    {
+        let source = payload.source.name();
+        let note = format!(
+            "\nThe folder does not say from which registry {source} came. Where clusters name the payload by that \
+             registry, add it as a source to their policy."
+        );
+        print::text(out, &note)?;
+    }
     if text.is_empty() {
         return Ok(());
     }

@@ -20,9 +20,21 @@ pub(super) fn files(folder: &Path, files: &[OutputFile]) -> Result<(), Failure> 
     };
     std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     for file in files {
+        // Names come from payloads, which others have made.
+        if !is_plain(&file.name) {
+            let why = format!("{:?} is no name of a file in it", file.name);
+            return Err(failed(&std::io::Error::other(why)));
+        }
         whole(&folder.join(&file.name), &file.content)?;
     }
     Ok(())
+}
+
+/// Whether a name is that of a file in a folder, and leads nowhere else.
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let first = parts.next();
+    first == Some(std::path::Component::Normal(name.as_ref())) && parts.next().is_none()
 }
 
 /// Writes a file under another name, and then gives it its own.
@@ -39,4 +51,25 @@ pub(super) fn whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     // Temporary files are private; what was asked for is like any other file.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     stored.set_permissions(mode).map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_outside_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a");
+        let file = |name: &str| OutputFile {
+            name: name.to_owned(),
+            content: b"x".to_vec(),
+        };
+        for wrong in ["../pwned", "/pwned", "b/c", "..", "."] {
+            assert!(files(&inner, &[file(wrong)]).is_err(), "{wrong}");
+        }
+        files(&inner, &[file("0000_50_web_a.yaml")]).unwrap();
+        assert!(inner.join("0000_50_web_a.yaml").is_file());
+        assert!(!folder.path().join("pwned").exists());
+    }
 }
