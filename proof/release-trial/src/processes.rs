@@ -158,6 +158,7 @@ fn payload_controller(context: &Context) -> Result<Vec<Component>, WatchesStoppe
         timeouts: Timeouts::default(),
         run_keys: run_keys(context),
         qualifiers: SharedQualifiers::default(),
+        job_namespace: Some(NAMESPACE.to_owned()),
     };
     payloads::components(context, options)
 }

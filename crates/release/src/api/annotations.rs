@@ -71,8 +71,11 @@ pub const RETRY: &str = "release.neaptide.dev/retry";
 /// On a ReleasePayload: additional attempts by verification job, as a JSON object of numbers.
 pub const EXTRA_ATTEMPTS: &str = "release.neaptide.dev/extra-attempts";
 /// On a ReleasePayload: the id of the key that signs the identity of its runs. A payload without it was
-/// made by another controller, whose runs are known by their names.
+/// made by another controller, whose runs are known by their names. On a release tag: a release controller of this
+/// project cut it, and only a payload with a token is its own.
 pub const RUN_KEY: &str = "release.neaptide.dev/run-key";
+/// On a ReleasePayload: proof that the release controller created it, made with the key of its runs.
+pub const PAYLOAD_TOKEN: &str = "release.neaptide.dev/payload-token";
 /// On a ProwJob: the verification job that it is a run of.
 pub const RUN_JOB: &str = "release.neaptide.dev/run-job";
 /// On a ProwJob: proof that the controller launched it for its payload.

@@ -58,6 +58,9 @@ pub struct PayloadOptions {
     pub run_keys: RunKeys,
     /// The global qualifiers.
     pub qualifiers: SharedQualifiers,
+    /// The namespace of the Jobs that create releases: no Job of another one counts. None if it is not known; the
+    /// namespace is then the one that the payload names.
+    pub job_namespace: Option<String>,
 }
 
 /// The controller of all ReleasePayloads, and what wakes it when the qualifiers have changed.
@@ -192,12 +195,14 @@ impl PayloadSources {
         }
         let creation_job = self
             .job(
+                &payload,
                 &recorded_or(&status.release_creation_job_result, creation),
                 &status.release_creation_job_result,
             )
             .await?;
         let mirror_job = self
             .job(
+                &payload,
                 &recorded_or(&status.release_mirror_job_result, mirror),
                 &status.release_mirror_job_result,
             )
@@ -215,8 +220,15 @@ impl PayloadSources {
         })
     }
 
-    async fn job(&self, key: &Key, recorded: &ReleaseJobResult) -> Result<Option<JobFacts>, Error> {
-        let Some(job) = self.jobs.get(key) else {
+    async fn job(
+        &self,
+        payload: &ReleasePayload,
+        key: &Key,
+        recorded: &ReleaseJobResult,
+    ) -> Result<Option<JobFacts>, Error> {
+        let job_namespace = self.options.job_namespace.as_deref();
+        let job = self.jobs.get(key);
+        let Some(job) = job.filter(|job| is_job_of(payload, job, job_namespace)) else {
             return Ok(None);
         };
         let facts = JobFacts::of(&job, None);
@@ -305,6 +317,20 @@ fn payload_of_job(job: &Job) -> Option<Key> {
     let all = job.metadata.annotations.as_ref()?;
     let (namespace, _) = all.get(annotations::TARGET)?.split_once('/')?;
     Some(Key::new(namespace, all.get(annotations::RELEASE_TAG)?))
+}
+
+/// Whether a Job is one of the release controller for this payload: it is in the namespace of such Jobs, if that
+/// is known, and names the release. Every user may run a Job somewhere, and name it in a payload.
+fn is_job_of(payload: &ReleasePayload, job: &Job, job_namespace: Option<&str>) -> bool {
+    let at = &payload.spec.payload_coordinates;
+    let target = format!("{}/{}", at.namespace, at.imagestream_name);
+    let all = job.metadata.annotations.as_ref();
+    let says = |name: &str, wanted: &str| {
+        all.and_then(|all| all.get(name)).map(String::as_str) == Some(wanted)
+    };
+    job_namespace.is_none_or(|wanted| job.metadata.namespace.as_deref() == Some(wanted))
+        && says(annotations::TARGET, &target)
+        && says(annotations::RELEASE_TAG, &at.imagestream_tag_name)
 }
 
 struct PayloadController {
@@ -409,6 +435,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_a_job_of_the_release_in_the_namespace_of_jobs_creates_it() {
+        let payload = crate::payload::samples::payload(&json!({}));
+        let job = |namespace: &str, target: &str, tag: &str| -> Job {
+            let annotations = json!({annotations::TARGET: target, annotations::RELEASE_TAG: tag});
+            serde_json::from_value(json!({
+                "metadata": {"name": "job", "namespace": namespace, "annotations": annotations},
+            }))
+            .unwrap()
+        };
+        let tag = crate::payload::samples::TAG;
+        let counts = |job: &Job, known: Option<&str>| is_job_of(&payload, job, known);
+        let own = job("ci-release", "ocp/release", tag);
+        assert!(counts(&own, Some("ci-release")) && counts(&own, None));
+        let known = Some("ci-release");
+        assert!(!counts(&job("tenant", "ocp/release", tag), known));
+        assert!(!counts(&job("ci-release", "ocp/other", tag), known));
+        assert!(!counts(&job("ci-release", "ocp/release", "another"), known));
+        assert!(!counts(&Job::default(), None), "it names no release");
+    }
 
     #[test]
     fn the_message_of_the_pod_that_failed_last_is_taken() {

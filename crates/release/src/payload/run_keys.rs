@@ -12,6 +12,7 @@ use neap_kit::{
 use parking_lot::Mutex;
 
 use super::run_token::{MIN_KEY_BYTES, RunKey};
+use crate::api::{ReleasePayload, annotations};
 
 /// The Secret with the keys.
 pub const SECRET: &str = "neap-release-run-keys";
@@ -71,6 +72,23 @@ impl RunKeys {
             .read(secret.as_ref())
             .into_iter()
             .find(|key| key.id() == id))
+    }
+
+    /// Whether the release controller created this payload. A decision that is only shown takes every token as good.
+    pub async fn prove(&self, payload: &ReleasePayload) -> Result<bool, Error> {
+        let all = payload.metadata.annotations.as_ref();
+        let annotation = |name: &str| all.and_then(|all| all.get(name));
+        let (Some(id), Some(_)) = (
+            annotation(annotations::RUN_KEY),
+            annotation(annotations::PAYLOAD_TOKEN),
+        ) else {
+            return Ok(false);
+        };
+        if self.stand_in.is_some() {
+            return Ok(true);
+        }
+        let key = self.find(id).await?;
+        Ok(key.is_some_and(|key| key.proves(payload)))
     }
 
     /// The newest key: the last by its name in the Secret, which is created if there is none.

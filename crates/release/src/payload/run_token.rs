@@ -5,8 +5,12 @@
 //! releases can read. A ProwJob with a wrong token, or none, does not count.
 
 use aws_lc_rs::hmac;
+use serde_json::json;
 
-use crate::names::hex;
+use crate::{
+    api::{ReleasePayload, annotations},
+    names::hex,
+};
 
 /// The key of tokens.
 #[derive(Clone)]
@@ -45,6 +49,40 @@ impl RunKey {
             return false;
         };
         hmac::verify(&self.key, &Self::content(payload_uid, job, name), &token).is_ok()
+    }
+
+    /// The token that a payload has as its annotation: a code over what does not change of it.
+    pub fn payload_token(&self, payload: &ReleasePayload) -> String {
+        hex(hmac::sign(&self.key, &Self::payload_content(payload)).as_ref())
+    }
+
+    /// Whether the payload has its token, made with this key.
+    pub fn proves(&self, payload: &ReleasePayload) -> bool {
+        let all = payload.metadata.annotations.as_ref();
+        let annotation = |name: &str| all.and_then(|all| all.get(name));
+        let token = annotation(annotations::PAYLOAD_TOKEN).and_then(|token| unhex(token));
+        annotation(annotations::RUN_KEY) == Some(&self.id)
+            && token.is_some_and(|token| {
+                hmac::verify(&self.key, &Self::payload_content(payload), &token).is_ok()
+            })
+    }
+
+    /// Fields that every version of the definition keeps as they were written.
+    fn payload_content(payload: &ReleasePayload) -> Vec<u8> {
+        let spec = &payload.spec;
+        let jobs = spec.payload_verification_config.blocking_jobs.iter();
+        let jobs: Vec<_> = jobs
+            .map(|job| (&job.name, &job.job_name, job.max_retries))
+            .collect();
+        let content = json!([
+            payload.metadata.namespace,
+            payload.metadata.name,
+            spec.payload_coordinates,
+            spec.payload_creation_config,
+            jobs,
+        ]);
+        // The content of a run begins with a uid, which has no space.
+        format!("a payload\n{content}").into_bytes()
     }
 
     fn content(payload_uid: &str, job: &str, name: &str) -> Vec<u8> {
@@ -90,5 +128,28 @@ mod tests {
         assert!(!other.verify("uid", "aws", "tag-aws", &token));
         assert_ne!(key.id(), other.id());
         assert!(RunKey::new(&[7; 31]).is_none());
+    }
+
+    #[test]
+    fn a_payload_is_proved_by_a_token_of_its_own() {
+        let key = RunKey::new(&[7; 32]).unwrap();
+        let mut payload = crate::payload::samples::payload(&json!({}));
+        assert!(!key.proves(&payload), "it has none");
+        let token = key.payload_token(&payload);
+        let all = payload.metadata.annotations.get_or_insert_default();
+        all.insert(annotations::RUN_KEY.to_owned(), key.id().to_owned());
+        all.insert(annotations::PAYLOAD_TOKEN.to_owned(), token);
+        assert!(key.proves(&payload));
+        assert!(!RunKey::new(&[8; 32]).unwrap().proves(&payload));
+        // A decision comes later; everything else is as it was.
+        payload.spec.payload_override.decision = "Accepted".to_owned();
+        assert!(key.proves(&payload));
+        let mut copy = payload.clone();
+        copy.metadata.name = Some("another".to_owned());
+        assert!(!key.proves(&copy));
+        let mut elsewhere = payload;
+        let creation = &mut elsewhere.spec.payload_creation_config;
+        creation.release_creation_coordinates.namespace = "tenant".to_owned();
+        assert!(!key.proves(&elsewhere));
     }
 }

@@ -5,6 +5,7 @@
 
 mod actions;
 mod adoption;
+pub(super) mod conflict;
 mod cut;
 mod environment;
 mod jobs;

@@ -30,6 +30,8 @@ pub struct Facts {
     pub target: Option<Arc<ImageStream>>,
     /// The payloads of the target's namespace, by tag.
     pub payloads: BTreeMap<String, Arc<ReleasePayload>>,
+    /// The tags whose payload proves that the controller created it.
+    pub proved: BTreeSet<String>,
     /// The mirrors in the source's namespace, by name.
     pub mirrors: BTreeMap<String, Arc<ImageStream>>,
     /// The Jobs of the job namespace that belong to releases, by name.
@@ -94,6 +96,8 @@ pub struct Release<'a> {
     pub tag: &'a TagReference,
     /// Its payload, if it exists.
     pub payload: Option<&'a Arc<ReleasePayload>>,
+    /// Why its payload must not decide about it, if that is so.
+    pub conflict: Option<String>,
     /// Its phase: of its payload, or else of its annotation.
     pub phase: Option<Phase>,
     /// When it was created.
@@ -112,8 +116,19 @@ impl<'a> Release<'a> {
         Self {
             tag,
             payload,
+            conflict: None,
             phase,
             created: created(tag),
+        }
+    }
+
+    /// The same release where its payload must not decide about it: its phase is that of its annotation.
+    pub fn in_conflict(self, conflict: String) -> Self {
+        let phase = self.annotation(annotations::PHASE).and_then(Phase::parse);
+        Self {
+            conflict: Some(conflict),
+            phase,
+            ..self
         }
     }
 

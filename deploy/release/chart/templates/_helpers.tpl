@@ -33,6 +33,7 @@
 {{- end -}}
 {{- if eq $role "payloads" -}}
 {{- $args = append $args (printf "--release-namespace=%s" (first (splitList "," (include "release.namespaces" $root)))) -}}
+{{- $args = append $args (printf "--job-namespace=%s" ($values.jobNamespace | default $root.Release.Namespace)) -}}
 {{- end -}}
 {{- toYaml (concat $args (index $values $role).args) -}}
 {{- end }}

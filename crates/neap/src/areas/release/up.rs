@@ -75,7 +75,12 @@ pub(super) fn host(host: &mut Host<'_>, options: &ReleaseUpOptions) -> Result<()
         stream_options.garbage.grace = Duration::from_mins(1);
         stream_options.registry = Some(registry.host());
         let mut all = streams(&context, stream_options, prow.clone())?;
-        all.extend(verdicts(&context, NAMESPACE, SharedQualifiers::default())?);
+        all.extend(verdicts(
+            &context,
+            NAMESPACE,
+            Some(NAMESPACE.to_owned()),
+            SharedQualifiers::default(),
+        )?);
         all.push(registry.component(&context)?);
         if let Some(log_server) = log_server {
             all.extend(small_prow(&context, log_server)?);

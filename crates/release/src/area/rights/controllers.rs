@@ -272,6 +272,7 @@ fn payload_components(context: &Context) -> Vec<Component> {
         timeouts: Timeouts::default(),
         run_keys: run_keys(context),
         qualifiers: SharedQualifiers::default(),
+        job_namespace: Some(NAMESPACE.to_owned()),
     };
     payloads::components(context, options).unwrap()
 }

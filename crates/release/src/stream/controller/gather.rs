@@ -16,6 +16,7 @@ use crate::{
     image_stream::api::{DOCKER_IMAGE, ImageStream, TagReference},
     names,
     payload::Phase,
+    stream::decide::conflict::is_settled,
     stream::facts::{
         AcceptedRelease, Facts, PeriodicRun, Release, annotation, created, public_repository,
     },
@@ -45,6 +46,7 @@ impl Sources {
             options: self.services.options.clone(),
             target: None,
             payloads: BTreeMap::new(),
+            proved: BTreeSet::new(),
             mirrors: BTreeMap::new(),
             jobs: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -76,6 +78,7 @@ impl Sources {
         }
         self.releases(&mut facts, &config);
         facts.cli_override = self.cli_override(&facts.source, &config.override_cli_image);
+        self.prove_payloads(&mut facts).await?;
         self.runs_of_periodics(&mut facts);
         self.destinations(&mut facts, &config);
         if starts_upgrades(&config) {
@@ -95,6 +98,11 @@ impl Sources {
         let Some(target) = facts.target.clone() else {
             return;
         };
+        // A payload under the name of the release that may be cut now.
+        let next = names::release_tag(&config.name, facts.now);
+        if let Some(payload) = self.payloads.get(&Key::new(&namespace, &next)) {
+            facts.payloads.insert(next, payload);
+        }
         for tag in target
             .spec
             .tags
@@ -127,6 +135,23 @@ impl Sources {
                 facts.runs.insert(name.clone(), runs);
             }
         }
+    }
+
+    /// Which payloads the controller created, of those that something is still decided about.
+    async fn prove_payloads(&self, facts: &mut Facts) -> Result<(), Error> {
+        let Some(target) = facts.target.clone() else {
+            return Ok(());
+        };
+        for tag in &target.spec.tags {
+            let payload = facts.payloads.get(&tag.name);
+            let Some(payload) = payload.filter(|payload| !is_settled(tag, payload)) else {
+                continue;
+            };
+            if self.services.run_keys.prove(payload).await? {
+                facts.proved.insert(tag.name.clone());
+            }
+        }
+        Ok(())
     }
 
     /// Where an image is that the configuration names in the cluster's own registry: nodes may not reach that, so
@@ -224,7 +249,11 @@ impl Sources {
                     .map(|it| (tag.name.clone(), it))
                     .into_iter()
                     .collect();
-                if Release::of(tag, &payloads).phase != Some(Phase::Accepted) {
+                // Its tag says so too: the controller of its stream has looked at its payload.
+                let written = tag.annotations.get(annotations::PHASE);
+                if Release::of(tag, &payloads).phase != Some(Phase::Accepted)
+                    || written.is_none_or(|written| written != Phase::Accepted.as_str())
+                {
                     continue;
                 }
                 let repository = repository.as_deref();

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod cluster;
+mod foreign_payloads;
 mod hand_over;
 mod job_images;
 mod scope;
@@ -159,7 +160,9 @@ async fn a_release_is_rejected_with_the_names_of_its_failed_jobs_and_cut_again_o
             .iter()
             .any(|it| it.reason.as_deref() == Some("PayloadRejected"))
     );
-    assert!(cluster.state().await.message.contains("neap release retry"));
+    let message = cluster.state().await.message;
+    let retry = format!("neap release retry {TAG} -n ocp");
+    assert!(message.contains(&retry), "{message}");
     cluster.pass(MINUTE * 30).await;
     assert_eq!(
         cluster.all::<ReleasePayload>("ocp").await.len(),

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::conflict::conflict;
 use crate::{
     api::annotations,
     config::ReleaseConfig,
@@ -22,6 +23,8 @@ const KEPT: usize = 5;
 /// The releases of a stream by what to do with them. All newest first.
 #[derive(Debug)]
 pub struct Actions<'a> {
+    /// The namespace of the stream, for commands that are advised.
+    pub namespace: &'a str,
     /// Tags of a Stable stream that the controller has not adopted.
     pub adopt: Vec<Release<'a>>,
     /// Releases whose image is being created.
@@ -86,6 +89,7 @@ impl<'a> Actions<'a> {
     /// Looks at every tag of the target.
     pub fn calculate(facts: &'a Facts, config: &'a ReleaseConfig) -> Self {
         let mut actions = Self {
+            namespace: facts.namespace(),
             adopt: Vec::new(),
             pending: Vec::new(),
             ready: Vec::new(),
@@ -100,7 +104,7 @@ impl<'a> Actions<'a> {
         let source = facts.source_name();
         let mut newest: Option<Release<'a>> = None;
         let mut kept_same_inputs = None;
-        for release in newest_first(facts) {
+        for release in newest_first(facts, config) {
             let is_ours = release.annotation(annotations::NAME) == Some(&config.name)
                 && (config.is_stable() || release.annotation(annotations::SOURCE) == Some(&source));
             if config.is_stable() && is_new_to_stable(&release) {
@@ -240,7 +244,7 @@ impl<'a> Actions<'a> {
     pub(super) fn state(&self, why_not: Option<WhyNot>) -> StreamState {
         let state = match why_not.or_else(|| self.due.clone().err()) {
             None => StreamState::new("Releasing", "a release of new images is being cut"),
-            Some(why_not) => why_not.state(),
+            Some(why_not) => why_not.state(self.namespace),
         };
         StreamState {
             newest: self.newest.map(str::to_owned),
@@ -259,14 +263,16 @@ impl<'a> Actions<'a> {
 }
 
 impl WhyNot {
-    fn state(self) -> StreamState {
+    fn state(self, namespace: &str) -> StreamState {
         match self {
             Self::ByUsers => StreamState::new("Stable", "users tag the releases of this stream"),
             Self::SameInputs { tag, phase } => {
                 let phase = phase.map_or("Pending", Phase::as_str);
                 let way_out = match phase {
                     "Failed" | "Rejected" => {
-                        format!("; neap release retry {tag} tries the same images again")
+                        format!(
+                            "; neap release retry {tag} -n {namespace} tries the same images again"
+                        )
                     }
                     _ => String::new(),
                 };
@@ -300,14 +306,23 @@ impl WhyNot {
 }
 
 /// The tags of the target, newest first.
-fn newest_first(facts: &Facts) -> Vec<Release<'_>> {
+fn newest_first<'a>(facts: &'a Facts, config: &ReleaseConfig) -> Vec<Release<'a>> {
     let target = facts.target.as_ref();
     let tags = target
         .map(|target| target.spec.tags.as_slice())
         .unwrap_or_default();
     let mut releases: Vec<_> = tags
         .iter()
-        .map(|tag| Release::of(tag, &facts.payloads))
+        .map(|tag| {
+            let release = Release::of(tag, &facts.payloads);
+            let found = release
+                .payload
+                .and_then(|payload| conflict(facts, config, tag, payload));
+            match found {
+                Some(conflict) => release.in_conflict(conflict),
+                None => release,
+            }
+        })
         .collect();
     // Times are compared as such: the zone in which they are written does not matter.
     releases.sort_by_key(|release| (Reverse(release.created), Reverse(release.name().to_owned())));

@@ -23,6 +23,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
                 (annotations::NAME, Some(name.as_str())),
                 (annotations::SOURCE, Some(source.as_str())),
                 (annotations::PHASE, Some(pending)),
+                (annotations::RUN_KEY, Some(draft.facts.run_key.id())),
             ];
             if release
                 .annotation(annotations::CREATION_TIMESTAMP)
@@ -61,6 +62,7 @@ fn adopt_next(draft: &mut Draft<'_>, now: &str, source: &str, stream: &str) {
     if draft.tag(&next).is_some() {
         return;
     }
+    let facts = draft.facts;
     let Some(tag) = draft.tag_mut(NEXT) else {
         return;
     };
@@ -72,6 +74,7 @@ fn adopt_next(draft: &mut Draft<'_>, now: &str, source: &str, stream: &str) {
         (annotations::CREATION_TIMESTAMP, now),
         (annotations::PHASE, Phase::Pending.as_str()),
         (annotations::REWRITE, "true"),
+        (annotations::RUN_KEY, facts.run_key.id()),
     ];
     tag.annotations = annotations
         .into_iter()

@@ -22,7 +22,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) -> Option<Why
     };
     let facts = draft.facts;
     let tag = names::release_tag(&draft.config.name, facts.now);
-    if draft.tag(&tag).is_some() {
+    if draft.tag(&tag).is_some() || facts.payloads.contains_key(&tag) {
         // Names have the precision of a second.
         let next = facts.now.checked_add(SignedDuration::from_secs(1));
         let next = next.unwrap_or(facts.now);
@@ -50,6 +50,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) -> Option<Why
         (annotations::CREATION_TIMESTAMP, created.to_string()),
         (annotations::PHASE, Phase::Pending.to_string()),
         (annotations::HASH, hash),
+        (annotations::RUN_KEY, facts.run_key.id().to_owned()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

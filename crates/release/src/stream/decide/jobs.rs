@@ -38,6 +38,9 @@ oc get imagestream \"$1\" --namespace=\"$2\" -o yaml | awk '/^status:/{exit} {pr
 exec oc adm release new --name=\"$3\" --from-image-stream-file=/tmp/mirror.yaml --to-image=\"$4\" \
 --reference-mode=\"$5\" --keep-manifest-list=\"$6\"";
 
+/// The user of our own program in Jobs; no image needs to know it.
+const USER: i64 = 65_532;
+
 /// A Job cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum JobProblem {
@@ -390,6 +393,12 @@ fn job_image(
     Ok(format!("{repository}:cli"))
 }
 
+/// Whether the API server keeps repositories for ImageStreams, as only that of OpenShift does.
+fn is_of_openshift(source: &ImageStream) -> bool {
+    let status = source.status.as_ref();
+    status.is_some_and(|status| !status.docker_image_repository.is_empty()) || has_registry(source)
+}
+
 fn container(facts: &Facts, name: &str, image: &str, commands: &Commands) -> Value {
     let mut container = json!({
         "name": name,
@@ -399,6 +408,16 @@ fn container(facts: &Facts, name: &str, image: &str, commands: &Commands) -> Val
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
     if facts.options.tools.program == Program::Neap {
+        // OpenShift gives every namespace its own users, and refuses others. Elsewhere the program needs no root.
+        if !is_of_openshift(&facts.source) {
+            container["securityContext"] = json!({
+                "runAsNonRoot": true,
+                "runAsUser": USER,
+                "allowPrivilegeEscalation": false,
+                "capabilities": {"drop": ["ALL"]},
+                "seccompProfile": {"type": "RuntimeDefault"},
+            });
+        }
         // The program is the entrypoint of its image.
         container["args"] = json!(commands.neap);
         if !commands.secret.is_empty() {

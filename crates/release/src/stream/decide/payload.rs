@@ -79,7 +79,7 @@ pub(super) fn release_payload(
     }
     let mut all = all;
     all.retain(|key, _| !skipped.contains_key(key));
-    Ok(ReleasePayload {
+    let mut payload = ReleasePayload {
         metadata: ObjectMeta {
             name: Some(tag.name.clone()),
             namespace: Some(facts.namespace().to_owned()),
@@ -106,11 +106,19 @@ pub(super) fn release_payload(
             }),
         },
         status: None,
-    })
+    };
+    let token = facts.run_key.payload_token(&payload);
+    let annotations = payload.metadata.annotations.get_or_insert_default();
+    annotations.insert(annotations::PAYLOAD_TOKEN.to_owned(), token);
+    Ok(payload)
 }
 
 /// The objects that create the release `tag`.
-fn creation_config(facts: &Facts, config: &ReleaseConfig, tag: &str) -> PayloadCreationConfig {
+pub(super) fn creation_config(
+    facts: &Facts,
+    config: &ReleaseConfig,
+    tag: &str,
+) -> PayloadCreationConfig {
     let options = &facts.options;
     PayloadCreationConfig {
         release_creation_coordinates: ReleaseCreationCoordinates {

@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use super::{
     Actions, Draft, StreamChange,
     actions::source_hash,
+    conflict,
     jobs::{creation_job, stable_job},
     mirror::{MirrorProblem, mirror},
     payload::release_payload,
@@ -31,7 +32,13 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
             draft.look_again_at(soon.unwrap_or(draft.facts.now));
             break;
         }
-        if draft.config.is_stable() {
+        if let Some(conflict) = &release.conflict {
+            draft.problem(conflict::REASON, conflict.clone());
+            if !draft.config.is_stable() {
+                // The next images become another release, under a name that nobody has taken.
+                fail(draft, release, conflict::REASON, conflict);
+            }
+        } else if draft.config.is_stable() {
             stable(draft, release, imports.get(release.name()).copied());
         } else if at == 0 {
             integration(draft, release);
@@ -57,6 +64,11 @@ fn advance(draft: &mut Draft<'_>, release: &Release<'_>) {
     let Some(payload) = release.payload else {
         return;
     };
+    let is_in_conflict = release.conflict.is_some()
+        || release.annotation(annotations::REASON) == Some(conflict::REASON);
+    if is_in_conflict {
+        return;
+    }
     match release.phase {
         Some(Phase::Ready) => mark(draft, release, Phase::Ready),
         Some(Phase::Failed) => {

@@ -1,7 +1,7 @@
 //! Releases whose image exists: the copy in the alternate repository, and their verification.
 
 use super::{
-    Actions, Draft, StreamChange,
+    Actions, Draft, StreamChange, conflict,
     jobs::alternate_mirror_job,
     pending::{ensure_payload, mark},
     sampling, verification,
@@ -14,7 +14,14 @@ use crate::{
 };
 
 pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
-    for release in &actions.ready {
+    let decided = actions.accepted.iter().chain(&actions.rejected);
+    for release in actions.ready.iter().chain(decided) {
+        if let Some(conflict) = &release.conflict {
+            draft.problem(conflict::REASON, conflict.clone());
+        }
+    }
+    let is_good = |release: &&Release<'_>| release.conflict.is_none();
+    for release in actions.ready.iter().filter(is_good) {
         if release.payload.is_none() {
             // Its phase is only in an annotation: nothing can be verified without a payload.
             ensure_payload(draft, release);
@@ -25,16 +32,21 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) {
         verification::decide(draft, release);
     }
     // A verdict does not end what it did not wait for: optional jobs still get their retries.
-    for release in actions.accepted.iter().chain(&actions.rejected) {
+    for release in actions
+        .accepted
+        .iter()
+        .chain(&actions.rejected)
+        .filter(is_good)
+    {
         if release.payload.is_some() && draft.facts.runs.contains_key(release.name()) {
             verification::decide(draft, release);
         }
     }
-    for release in &actions.accepted {
+    for release in actions.accepted.iter().filter(is_good) {
         alternate_mirror(draft, release);
         mark(draft, release, Phase::Accepted);
     }
-    for release in &actions.rejected {
+    for release in actions.rejected.iter().filter(is_good) {
         reject(draft, release);
     }
 }

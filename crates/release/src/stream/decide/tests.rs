@@ -1,6 +1,7 @@
 //! Decisions about streams: when a release is cut and why not, what is removed and published, and what bad
 //! input leads to.
 
+mod conflicts;
 mod cutting;
 mod large;
 mod life;
@@ -80,6 +81,7 @@ fn facts(config: &Value, releases: &[Value]) -> Facts {
         config: parse(&whole.to_string(), ANNOTATION_LIMIT).map(Arc::new),
         target: Some(Arc::new(target)),
         payloads: BTreeMap::new(),
+        proved: BTreeSet::new(),
         mirrors: BTreeMap::new(),
         jobs: BTreeMap::new(),
         runs: BTreeMap::new(),

@@ -125,6 +125,11 @@ pub(super) struct PayloadsOptions {
     #[arg(long, value_name = "NAMESPACE")]
     release_namespace: String,
 
+    /// Namespace of the Jobs that assemble releases, as `neap release controller` has it: no Job of another
+    /// namespace makes a release. By default, the namespace that each payload names
+    #[arg(long, value_name = "NAMESPACE")]
+    job_namespace: Option<String>,
+
     /// File with the global qualifiers. It is read again when it changes
     #[arg(long, value_name = "FILE")]
     release_qualifiers_config_path: Option<PathBuf>,
@@ -171,7 +176,8 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
         if options.with_payloads {
             let namespace = options.release_namespace.first();
             let namespace = namespace.map_or("", String::as_str);
-            all.extend(verdicts(&context, namespace, qualifiers.clone())?);
+            let jobs = Some(options.job_namespace.clone());
+            all.extend(verdicts(&context, namespace, jobs, qualifiers.clone())?);
         }
         all.push(config_files::component(
             context.clock,
@@ -242,7 +248,13 @@ pub(super) fn payloads(mut options: PayloadsOptions) -> Result<(), Failure> {
                 neap_release::shadow::component(&context, payload_options, options.shadow_grace);
             vec![shadow.map_err(|error| not_set_up(&error.to_string()))?]
         } else {
-            verdicts(&context, &options.release_namespace, qualifiers.clone())?
+            let jobs = options.job_namespace.clone();
+            verdicts(
+                &context,
+                &options.release_namespace,
+                jobs,
+                qualifiers.clone(),
+            )?
         };
         let prow = SharedProwConfig::default();
         let files = config_files::component(context.clock, files, prow, qualifiers);
@@ -262,6 +274,7 @@ fn shadow_options(
         timeouts: Timeouts::default(),
         run_keys: RunKeys::stand_in(writer, &options.release_namespace),
         qualifiers,
+        job_namespace: options.job_namespace.clone(),
     }
 }
 
@@ -303,6 +316,7 @@ pub(in crate::areas::release) fn streams(
 pub(in crate::areas::release) fn verdicts(
     context: &Context,
     release_namespace: &str,
+    job_namespace: Option<String>,
     qualifiers: SharedQualifiers,
 ) -> Result<Vec<Component>, Failure> {
     let options = PayloadOptions {
@@ -313,6 +327,7 @@ pub(in crate::areas::release) fn verdicts(
             system_entropy,
         ),
         qualifiers,
+        job_namespace,
     };
     payloads::components(context, options).map_err(|error| not_set_up(&error.to_string()))
 }

@@ -55,6 +55,7 @@ pub(super) async fn shadow(options: &ShadowOptions, out: &mut dyn Write) -> Resu
             timeouts: Timeouts::default(),
             run_keys: RunKeys::stand_in(context.writer(NAME), &key_namespace),
             qualifiers: SharedQualifiers::default(),
+            job_namespace: None,
         };
         let client = releases.cluster.client.clone();
         let comparing = Box::pin(survey(client, releases.clock, payload_options));

@@ -169,6 +169,7 @@ impl TestCluster {
             timeouts: Timeouts::default(),
             run_keys,
             qualifiers: qualifiers.clone(),
+            job_namespace: Some("ci-release".to_owned()),
         };
         let mut all = components(&context, services).unwrap();
         all.extend(payload_components(&context, payload_options).unwrap());

@@ -104,6 +104,7 @@ fn a_job_that_was_deleted_by_hand_is_created_again_while_the_image_does_not_exis
     };
     assert_eq!(jobs(&facts), [""; 0], "first the payload");
     facts.payloads.insert(name.clone(), Arc::new(made.clone()));
+    facts.proved.insert(name.clone());
     assert_eq!(jobs(&facts), std::slice::from_ref(&name));
     // Its image exists: the Job may be collected.
     let created = json!({
@@ -145,4 +146,71 @@ fn a_release_that_lost_its_mirror_gets_the_same_images_or_fails() {
     let tags = tags_after(&facts, &decide(&facts));
     assert_eq!(tags[0].annotations[annotations::PHASE], "Failed");
     assert_eq!(tags[0].annotations[annotations::REASON], "InputsChanged");
+}
+
+#[test]
+fn jobs_with_our_own_program_need_no_root() {
+    let pending = with_annotation(release(1, "Pending"), annotations::HASH, "sha256:other");
+    let name = pending["name"].as_str().unwrap().to_owned();
+    let mut facts = facts(&json!({}), &[pending]);
+    let mut made = payload(&json!({}));
+    made.metadata.name = Some(name.clone());
+    facts.payloads.insert(name.clone(), Arc::new(made));
+    facts.proved.insert(name.clone());
+    let mirror = facts.mirror_name(facts.config.as_ref().unwrap(), &name);
+    let mirrored = json!({annotations::HASH: "sha256:other"});
+    let mirrored = image_stream(&mirror, &mirrored, &json!([]), &json!([]));
+    facts.mirrors.insert(mirror, Arc::new(mirrored));
+    let user = |facts: &Facts| {
+        let changes = decide(facts).changes;
+        let job = changes.iter().find_map(|change| match change {
+            StreamChange::CreateJob(job) => Some(job.clone()),
+            _ => None,
+        });
+        let pod = job.unwrap().spec.unwrap().template.spec.unwrap();
+        let context = pod.containers[0].security_context.clone();
+        context.map(|it| (it.run_as_non_root, it.run_as_user))
+    };
+    assert_eq!(user(&facts), Some((Some(true), Some(65_532))));
+    // OpenShift chooses the user by the namespace.
+    let mut source = ImageStream::clone(&facts.source);
+    let status = source.status.as_mut().unwrap();
+    status.docker_image_repository = "registry.svc:5000/ocp/4.21".to_owned();
+    facts.source = Arc::new(source);
+    assert_eq!(user(&facts), None);
+}
+
+#[test]
+fn a_periodic_that_would_run_all_the_time_is_invalid_and_others_run() {
+    let job = |name: &str| json!({"name": name});
+    let periodic = json!({
+        "bad": {"interval": "1ns", "prowJob": job("bad")},
+        "seconds": {"cron": "* * * * * *", "prowJob": job("seconds")},
+        "good": {"interval": "1h", "prowJob": job("good")},
+    });
+    let mut facts = facts(&json!({"periodic": periodic}), &[release(10, "Accepted")]);
+    let known = ["bad", "seconds", "good"].map(|name| crate::stream::prow_config::Periodic {
+        name: name.to_owned(),
+        cluster: "build01".to_owned(),
+        ..Default::default()
+    });
+    facts.prow = Arc::new(crate::stream::prow_config::ProwConfig {
+        periodics: known.map(|one| (one.name.clone(), one)).into(),
+        scheduler_enabled: false,
+    });
+    let decision = decide(&facts);
+    let runs = decision.changes.iter().filter(|it| it.kind() == "ProwJob");
+    let runs: Vec<_> = runs.map(|it| it.key().name().to_owned()).collect();
+    assert_eq!(runs, [format!("{STREAM}-good-first")]);
+    let problems = &decision.state.problems;
+    assert!(
+        problems[0].starts_with("periodic.bad.interval: "),
+        "{problems:?}"
+    );
+    assert!(
+        problems[1].starts_with("periodic.seconds.cron: "),
+        "{problems:?}"
+    );
+    let reasons: Vec<_> = decision.events.iter().map(|event| event.reason).collect();
+    assert!(reasons.contains(&"InvalidReleaseDefinition"), "{reasons:?}");
 }

@@ -197,6 +197,7 @@ fn facts(config: &Value, source: &Value, target: &Value, cuts: &[Cut]) -> Facts 
         payloads: with(|cut| cut.has_payload)
             .map(|cut| (cut.name(), cut.payload()))
             .collect(),
+        proved: with(|cut| cut.has_payload).map(Cut::name).collect(),
         mirrors: with(|cut| cut.has_mirror).map(Cut::mirror).collect(),
         jobs: BTreeMap::new(),
         runs: BTreeMap::new(),
@@ -250,6 +251,9 @@ fn apply(facts: &mut Facts, decision: Decision) {
             }
             StreamChange::CreatePayload(mut payload) => {
                 payload.metadata.uid = payload.metadata.name.clone();
+                if facts.run_key.proves(&payload) {
+                    facts.proved.insert(payload.name_any());
+                }
                 facts
                     .payloads
                     .insert(payload.name_any(), Arc::new(*payload));
