@@ -5,7 +5,9 @@ mod codes;
 mod judge;
 #[cfg(test)]
 mod rights;
+mod superseded;
 
+pub use self::superseded::Superseded;
 use kube::CustomResourceExt;
 use neap_kit::area::{Area, AreaKind, Metric, ResourceType, Right, Role, RoleScope};
 

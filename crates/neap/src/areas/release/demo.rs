@@ -97,8 +97,17 @@ impl DemoCommand {
         let releases = Releases::of(&scope).await?;
         let stream = releases.stream(&options.stream).await?;
         let before: Vec<String> = names(&releases, &stream.name).await?;
-        let image = exchange(&releases, &stream.source, is_broken).await?;
         let source = Key::of(&stream.source);
+        let Some(image) = exchange(&releases, &stream.source, is_broken).await? else {
+            let tag = if is_broken { BROKEN } else { GOOD };
+            let text = format!(
+                "{} component {COMPONENT} of {source} is {tag} already; nothing was changed",
+                symbols.done
+            );
+            print::text(out, &text)?;
+            let look = format!("Look      neap release list -n {}", source.namespace());
+            return print::text(out, &look);
+        };
         let what = if is_broken {
             "lacks the Deployment of the operator"
         } else {
@@ -111,7 +120,13 @@ impl DemoCommand {
                 symbols.done
             ),
         )?;
-        let payload = verdict(&releases, &stream.name, &before, symbols, out).await?;
+        let waiting = Waiting {
+            stream: &stream.name,
+            namespace: source.namespace(),
+            before: &before,
+            wanted: wanted(is_broken),
+        };
+        let payload = verdict(&releases, &waiting, symbols, out).await?;
         show(&releases, &payload, is_broken, out).await
     }
 }
@@ -125,12 +140,21 @@ async fn names(releases: &Releases, stream: &str) -> Result<Vec<String>, Failure
     Ok(own.filter_map(|one| one.metadata.name).collect())
 }
 
-/// Gives the component another image.
+/// The verdict that a demonstration expects.
+fn wanted(is_broken: bool) -> Phase {
+    if is_broken {
+        Phase::Rejected
+    } else {
+        Phase::Accepted
+    }
+}
+
+/// Gives the component another image; none if it has it already.
 async fn exchange(
     releases: &Releases,
     source: &ImageStream,
     is_broken: bool,
-) -> Result<ImageRef, Failure> {
+) -> Result<Option<ImageRef>, Failure> {
     let mut tags = source.spec.tags.clone();
     let tag = tags.iter_mut().find(|tag| tag.name == COMPONENT);
     let from = tag
@@ -147,6 +171,9 @@ async fn exchange(
         .map_err(|error| not_the_example(&chain(&error)))?;
     let wanted = current.with_tag(if is_broken { BROKEN } else { GOOD });
     let wanted = wanted.map_err(|error| not_the_example(&chain(&error)))?;
+    if current.tag() == wanted.tag() {
+        return Ok(None);
+    }
     if is_broken {
         push_broken(releases, &wanted).await?;
     }
@@ -161,7 +188,7 @@ async fn exchange(
         .merge(&kind, &source.metadata, None, change)
         .await;
     written.map_err(|error| write_failed(&Key::of(source), &error))?;
-    Ok(wanted)
+    Ok(Some(wanted))
 }
 
 async fn push_broken(releases: &Releases, target: &ImageRef) -> Result<(), Failure> {
@@ -193,18 +220,32 @@ async fn push_broken(releases: &Releases, target: &ImageRef) -> Result<(), Failu
 
 fn not_the_example(why: &str) -> Failure {
     let what = "this is not the stream of the example";
-    Failure::new("NT-RELEASE-0002", Exit::Refused, what, why)
+    Failure::new("NT-RELEASE-0009", Exit::Refused, what, why)
         .remedy(format!("start neap up, and run {EXAMPLE}"))
+}
+
+/// What a demonstration waits for.
+struct Waiting<'a> {
+    stream: &'a str,
+    namespace: &'a str,
+    /// The releases that were there before.
+    before: &'a [String],
+    wanted: Phase,
 }
 
 /// Waits for a new release of the stream and for the verdict about it.
 async fn verdict(
     releases: &Releases,
-    stream: &str,
-    before: &[String],
+    waiting_for: &Waiting<'_>,
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<ReleasePayload, Failure> {
+    let Waiting {
+        stream,
+        namespace,
+        before,
+        wanted,
+    } = *waiting_for;
     let mut shown: Option<Phase> = None;
     let waiting = async {
         loop {
@@ -218,7 +259,9 @@ async fn verdict(
                 let phase = Phase::of_payload(&payload);
                 let name = payload.metadata.name.clone().unwrap_or_default();
                 if shown != Some(phase) {
-                    let text = format!("{} {name} is {phase}", symbols.note);
+                    let is_step = phase == wanted || phase == Phase::Ready;
+                    let mark = if is_step { symbols.done } else { symbols.note };
+                    let text = format!("{mark} {name} is {phase}");
                     print::text(out, &text)?;
                     shown = Some(phase);
                 }
@@ -238,8 +281,8 @@ async fn verdict(
             Some(_) => "its image was not assembled, or its jobs have not ended",
         };
         Err(
-            Failure::new("NT-RELEASE-0002", Exit::TimedOut, &what, why).remedy(format!(
-                "ask why: neap release plan {stream} -n releases, neap release list -n releases"
+            Failure::new("NT-RELEASE-0010", Exit::TimedOut, &what, why).remedy(format!(
+                "ask why: neap release plan {stream} -n {namespace}, neap release list -n {namespace}"
             )),
         )
     })
@@ -275,11 +318,7 @@ async fn show(
         lines.push("Repair    neap demo repair".to_owned());
     }
     print::text(out, &lines.join("\n"))?;
-    let wanted = if is_broken {
-        Phase::Rejected
-    } else {
-        Phase::Accepted
-    };
+    let wanted = wanted(is_broken);
     if phase == wanted {
         return Ok(());
     }
@@ -288,7 +327,7 @@ async fn show(
         "{}: the stream has other jobs than the example",
         why(payload)
     );
-    Err(Failure::new("NT-RELEASE-0002", Exit::Failed, &what, &why)
+    Err(Failure::new("NT-RELEASE-0009", Exit::Failed, &what, &why)
         .remedy(format!("restore the example: {EXAMPLE}")))
 }
 

@@ -69,7 +69,10 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
     }
     for (name, lines, kinds, well) in lists {
         let unseen = report.hidden(kinds);
-        let with_problems: Vec<_> = lines.iter().filter(|line| !line.is_fine()).collect();
+        let (old, with_problems): (Vec<_>, Vec<_>) = lines
+            .iter()
+            .filter(|line| !line.is_fine())
+            .partition(|line| line.is_superseded);
         if !unseen.is_empty() {
             let message = format!("skipped: you may not read {}", unseen.join(", "));
             findings.push(Finding::note(name, message, PERMISSION_HINT));
@@ -91,6 +94,11 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
                 .map(|line| finding(name, line)),
         );
         findings.extend(more(name, with_problems.len()));
+        if !old.is_empty() {
+            let message = format!("{} of releases that newer ones have replaced", old.len());
+            let hint = "they need nothing; list them with neap status -A";
+            findings.push(Finding::note(name, message, hint));
+        }
     }
     findings
 }
@@ -192,6 +200,32 @@ mod tests {
             );
         }
         assert_eq!(levels(vec![])[0], ("nodes".to_owned(), Level::Note));
+    }
+
+    #[test]
+    fn a_rejected_release_that_is_not_the_newest_is_at_most_a_note() {
+        let release = |name: &str, day: u32| {
+            json!({
+                "kind": "ReleasePayload", "apiVersion": "release.openshift.io/v1alpha1",
+                "metadata": {
+                    "name": name, "namespace": "ocp",
+                    "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
+                },
+                "spec": {"payloadCoordinates": {"streamName": "nightly"}},
+                "status": {"conditions": [{
+                    "type": "PayloadRejected", "status": "True", "reason": "x", "message": "jobs failed",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }]},
+            })
+        };
+        let of_releases = |objects| -> Vec<Level> {
+            let all = levels(objects).into_iter();
+            let own = all.filter(|(name, _)| name == "releasepayloads");
+            own.map(|(_, level)| level).collect()
+        };
+        assert_eq!(of_releases(vec![release("n-1", 1)]), [Level::Failed]);
+        let both = of_releases(vec![release("n-1", 1), release("n-2", 2)]);
+        assert_eq!(both, [Level::Failed, Level::Note]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use neap_kit::{
     key::Key,
     operation::{Operation, Phase},
 };
+use neap_release::area::Superseded;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -78,6 +79,9 @@ pub(crate) struct ObjectStatus {
     /// object of an area.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
+    /// Whether a newer object has replaced what it belongs to: its problem needs nobody any more.
+    #[serde(skip)]
+    pub(crate) is_superseded: bool,
 }
 
 impl ObjectStatus {
@@ -89,6 +93,7 @@ impl ObjectStatus {
 
 /// Derives the report.
 pub(crate) fn report(snapshot: &ClusterSnapshot, now: Timestamp) -> StatusReport {
+    let superseded = Superseded::among(&snapshot.objects);
     let of = |kinds: &[&str], detail: &dyn Fn(&Value) -> String| -> Vec<ObjectStatus> {
         let of_kinds = snapshot
             .objects
@@ -100,8 +105,11 @@ pub(crate) fn report(snapshot: &ClusterSnapshot, now: Timestamp) -> StatusReport
             let listed_itself = is_pod || kind_of(&text(&one["kind"]), one).is_some();
             (listed_itself || !is_owned(one)) && !(is_pod && terminates_in_time(one, now))
         });
-        free.map(|one| object_status(snapshot, one, detail(one), now))
-            .collect()
+        free.map(|one| ObjectStatus {
+            is_superseded: superseded.covers(one),
+            ..object_status(snapshot, one, detail(one), now)
+        })
+        .collect()
     };
     let with_problems = |lines: Vec<ObjectStatus>| -> Vec<ObjectStatus> {
         lines
@@ -189,6 +197,7 @@ fn object_status(
         verdict: explanation.verdict,
         detail,
         why,
+        is_superseded: false,
     }
 }
 

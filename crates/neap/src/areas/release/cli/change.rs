@@ -12,6 +12,7 @@ use neap_release::{
     api::{ReleasePayload, annotations},
     image_stream::api::ImageStream,
     payload::{Phase, facts::extra_attempts},
+    stream::StreamState,
 };
 use serde_json::{Value, json};
 
@@ -43,12 +44,15 @@ pub(super) async fn decide(
     if decision == "Accepted" && !options.clear && Phase::of_payload(&payload) == Phase::Failed {
         let why = "its image could not be created, so there is nothing to accept";
         return Err(Failure::new(
-            "NT-RELEASE-0002",
+            "NT-RELEASE-0009",
             Exit::Refused,
             "the release cannot be accepted",
             why,
         )
-        .remedy(format!("cut it again: neap release retry {}", options.name)));
+        .remedy(format!(
+            "cut it again: neap release retry {}",
+            command_target(&payload)
+        )));
     }
     let (decision, text) = if options.clear {
         ("", "is decided by its jobs again".to_owned())
@@ -102,8 +106,10 @@ pub(super) async fn retry(
     if !known {
         let why = format!("{} is not verified by a job {job}", options.name);
         return Err(
-            Failure::new("NT-RELEASE-0002", Exit::NotFound, "job not found", &why)
-                .remedy(format!("list its jobs: neap release jobs {}", options.name)),
+            Failure::new("NT-RELEASE-0002", Exit::NotFound, "job not found", &why).remedy(format!(
+                "list its jobs: neap release jobs {}",
+                command_target(&payload)
+            )),
         );
     }
     let mut attempts: BTreeMap<String, i32> = extra_attempts(&payload);
@@ -114,6 +120,28 @@ pub(super) async fn retry(
     let text = format!("job {job} of {} may run once more", options.name);
     record(&releases, &payload, "PayloadRetry", &text).await;
     print::text(out, &format!("{} {text}", symbols.done))
+}
+
+/// A release as commands take it, with its namespace.
+fn command_target(payload: &ReleasePayload) -> String {
+    let name = payload.metadata.name.as_deref().unwrap_or_default();
+    match payload.metadata.namespace.as_deref() {
+        Some(namespace) => format!("{name} -n {namespace}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Why the controller would not cut a release of the images of `name` again: it looks at the newest release only.
+fn superseded(source: &ImageStream, name: &str) -> Option<String> {
+    let all = source.metadata.annotations.as_ref()?;
+    let state: StreamState = serde_json::from_str(all.get(annotations::STREAM_STATE)?).ok()?;
+    if state.stable {
+        return Some("users tag the releases of this stream".to_owned());
+    }
+    let newest = state.newest.filter(|newest| newest != name)?;
+    Some(format!(
+        "{newest} is newer, and the stream may have other images since {name} was cut"
+    ))
 }
 
 /// The same images make a new release.
@@ -127,6 +155,21 @@ async fn cut_again(
     let stream = releases
         .stream(&payload.spec.payload_coordinates.stream_name)
         .await?;
+    if let Some(why) = superseded(&stream.source, &options.name) {
+        let what = "the images of the release cannot be released again";
+        return Err(
+            Failure::new("NT-RELEASE-0009", Exit::Refused, what, &why).remedy(format!(
+                "look at the stream: neap release streams {} -n {}; nothing was written",
+                stream.name,
+                stream
+                    .source
+                    .metadata
+                    .namespace
+                    .as_deref()
+                    .unwrap_or_default()
+            )),
+        );
+    }
     let change = json!({"metadata": {"annotations": {annotations::RETRY: options.name}}});
     write(releases, &stream.source, change).await?;
     let text = format!(
@@ -203,4 +246,28 @@ pub(super) async fn annotate(
         json!({"metadata": {"annotations": annotations}}),
     )
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_newest_release_is_cut_again() {
+        let source = |state: Value| -> ImageStream {
+            let all = json!({annotations::STREAM_STATE: state.to_string()});
+            serde_json::from_value(
+                json!({"metadata": {"name": "s", "annotations": all}, "spec": {}}),
+            )
+            .unwrap()
+        };
+        let state = json!({"reason": "UpToDate", "message": "", "newest": "r-2"});
+        assert_eq!(superseded(&source(state.clone()), "r-2"), None);
+        let why = superseded(&source(state), "r-1").unwrap();
+        assert!(why.starts_with("r-2 is newer"), "{why}");
+        let stable = json!({"reason": "Stable", "message": "", "stable": true, "newest": "r-2"});
+        assert!(superseded(&source(stable), "r-2").is_some());
+        // A stream without a state was not looked at yet.
+        assert_eq!(superseded(&ImageStream::default(), "r-1"), None);
+    }
 }

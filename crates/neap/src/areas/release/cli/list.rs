@@ -44,11 +44,14 @@ pub(super) async fn streams(options: &ListOptions, out: &mut dyn Write) -> Resul
     let releases = Releases::of(&options.scope).await?;
     let read = async || {
         let mut streams = releases.streams().await?;
+        if let Some(name) = &options.stream {
+            releases.known_stream(name, &streams)?;
+        }
         streams.retain(|stream| {
             options
                 .stream
                 .as_ref()
-                .is_none_or(|name| *name == stream.name)
+                .is_none_or(|name| stream.is_called(name))
         });
         Ok(Listing {
             kind: "ReleaseStreamList",
@@ -101,6 +104,15 @@ pub(super) async fn releases(options: &ListOptions, out: &mut dyn Write) -> Resu
     let releases = Releases::of(&options.scope).await?;
     let read = async || {
         let mut payloads = releases.payloads().await?;
+        let of_stream = |payload: &ReleasePayload, name: &str| {
+            payload.spec.payload_coordinates.stream_name == name
+        };
+        // The releases of a stream that is gone are still there.
+        if let Some(name) = &options.stream
+            && !payloads.iter().any(|payload| of_stream(payload, name))
+        {
+            releases.known_stream(name, &releases.streams().await?)?;
+        }
         payloads.retain(|payload| {
             let stream = &payload.spec.payload_coordinates.stream_name;
             options.stream.as_ref().is_none_or(|name| name == stream)

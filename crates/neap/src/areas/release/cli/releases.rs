@@ -5,6 +5,7 @@ use neap_kit::{
     clock::Clock,
     key::Key,
     lease::Leadership,
+    suggest::nearest,
     why::chain,
 };
 use neap_release::{
@@ -36,6 +37,13 @@ pub(in crate::areas::release) struct Releases {
 pub(in crate::areas::release) struct Stream {
     pub(in crate::areas::release) name: String,
     pub(in crate::areas::release) source: ImageStream,
+}
+
+impl Stream {
+    /// Whether this is its name, or that of its source.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.source.metadata.name.as_deref() == Some(name)
+    }
 }
 
 impl Releases {
@@ -101,10 +109,22 @@ impl Releases {
     /// The stream of this name, or with the source of this name.
     pub(in crate::areas::release) async fn stream(&self, name: &str) -> Result<Stream, Failure> {
         let streams = self.streams().await?;
-        let found = streams.into_iter().find(|stream| {
-            stream.name == name || stream.source.metadata.name.as_deref() == Some(name)
-        });
+        self.known_stream(name, &streams)?;
+        let found = streams.into_iter().find(|stream| stream.is_called(name));
         found.ok_or_else(|| self.missing("stream", name))
+    }
+
+    /// Fails if none of `streams` has this name, and names the one that was probably meant.
+    pub(super) fn known_stream(&self, name: &str, streams: &[Stream]) -> Result<(), Failure> {
+        if streams.iter().any(|stream| stream.is_called(name)) {
+            return Ok(());
+        }
+        let failure = self.missing("stream", name);
+        let names = streams.iter().map(|stream| stream.name.as_str());
+        Err(match nearest(name, names) {
+            Some(near) => failure.remedy(format!("did you mean {near}?")),
+            None => failure,
+        })
     }
 
     /// A writer without leader election.
