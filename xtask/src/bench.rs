@@ -4,6 +4,7 @@
 //! has a peer, the same client does the same to both, one right after the other, and what is asked
 //! is mostly a ratio, so that a slow machine does not fail a figure.
 
+mod farm;
 mod fleet;
 mod idle;
 mod in_process;
@@ -44,6 +45,8 @@ pub(crate) enum Area {
     Release,
     /// A provider of clusters, and the clusters
     Fleet,
+    /// The operator of build farms
+    Farm,
 }
 
 /// How the rows are printed.
@@ -90,7 +93,7 @@ impl Subjects {
                 programs = crate::tools::postgresql()?;
                 programs.push(("kubectl", crate::tools::kubectl()?.path));
             }
-            Area::Release => {}
+            Area::Release | Area::Farm => {}
             _ if no_peer => {}
             Area::Idle => proxies = crate::tools::proxies()?,
             _ => peer = Some(crate::tools::reference()?),
@@ -123,6 +126,7 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
         Area::ReleaseTools => release::figures(),
         Area::Release => release_controllers::figures(),
         Area::Fleet => fleet::figures(),
+        Area::Farm => farm::figures(),
     };
     if let Some(only) = &scope.only {
         figures = chosen(figures, only)?;

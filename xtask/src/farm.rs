@@ -4,6 +4,7 @@ mod bazel;
 mod commands;
 mod configurations;
 mod platform;
+mod reference;
 mod scenarios;
 
 use std::path::PathBuf;
@@ -43,8 +44,11 @@ const SCENARIOS: [(&str, Scenario); 6] = [
     ),
 ];
 
-/// Plays the scenarios whose name has `only` in it; false if one fails.
-pub(crate) fn run(only: &str) -> Result<bool> {
+/// Plays the scenarios whose name has `only` in it, or those on a real kube-apiserver; false if one fails.
+pub(crate) fn run(only: &str, on_reference: bool) -> Result<bool> {
+    if on_reference {
+        return reference::run();
+    }
     let programs = programs()?;
     let watch = Stopwatch::start();
     let platform = Platform::start(&programs)?;

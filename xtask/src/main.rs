@@ -142,6 +142,9 @@ enum Task {
         /// Only scenarios whose name has this in it
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
+        /// Installs the operator on a real kube-apiserver instead, and makes farms ready there
+        #[arg(long)]
+        reference: bool,
     },
     /// Runs streams of releases on a real kube-apiserver
     Streams {
@@ -200,7 +203,7 @@ fn main() -> ExitCode {
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
         Task::Buildbarn => buildbarn::run().map(|()| true),
-        Task::Farm { only } => farm::run(&only),
+        Task::Farm { only, reference } => farm::run(&only, reference),
         Task::Streams { only } => streams::run(&only),
         Task::Prow => prow::run(),
         Task::Idle => idle::run(),

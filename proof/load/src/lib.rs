@@ -8,6 +8,7 @@
 pub mod bulk;
 pub mod client;
 pub mod crash;
+pub mod farm;
 pub mod fleet;
 pub mod follower;
 pub mod idle;

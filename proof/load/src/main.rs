@@ -6,6 +6,7 @@
     reason = "a command-line tool speaks"
 )]
 
+mod farm_command;
 mod fleet_command;
 mod idle_command;
 mod leaders_command;
@@ -143,6 +144,8 @@ enum Task {
     Idle(idle_command::IdleCommand),
     /// Measure the release tools, and print the figures as JSON
     Release(release_command::ReleaseCommand),
+    /// Measure the operator of build farms, and print the figures as JSON
+    Farm(farm_command::FarmCommand),
     /// Measure a provider of clusters, and print the figures of each program as JSON
     Fleet(fleet_command::FleetCommand),
     /// Create clusters while backends are killed, and check that each is created once
@@ -294,7 +297,7 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             println!("✓ {}", task.run(neap).await?);
             Ok(())
         }
-        Task::Measure(_) | Task::Idle(_) | Task::Fleet(_) | Task::Release(_) => {
+        Task::Measure(_) | Task::Idle(_) | Task::Farm(_) | Task::Fleet(_) | Task::Release(_) => {
             println!("{}", figures(neap, task).await?);
             Ok(())
         }
@@ -306,6 +309,7 @@ async fn figures(neap: &Path, task: &Task) -> Result<Value> {
     match task {
         Task::Measure(task) => Ok(printed(measured(neap, task).await?)),
         Task::Idle(task) => task.measured(neap).await,
+        Task::Farm(task) => Ok(printed(task.measured(neap).await?)),
         Task::Fleet(task) => task.measured(neap).await,
         Task::Release(task) => Ok(printed(task.measured(neap).await?)),
         _ => bail!("this task measures nothing"),

@@ -12,3 +12,7 @@ mod registry;
 pub use self::{
     assemble::assemble, controllers::controllers, imports::imports, prow_jobs::prow_jobs,
 };
+pub(crate) use self::{
+    background::{BackgroundProcess, free_address},
+    imports::install,
+};

@@ -1,20 +1,28 @@
 //! Farms with other settings than the example: what is rendered starts, and Bazel builds.
 
+use std::{fs, process::Command};
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{bazel::Bazel, platform::Platform};
+use super::{
+    bazel::Bazel,
+    platform::{COMPONENTS, Platform},
+};
+use crate::process;
 
 /// Settings of some components.
 struct Variant {
     name: &'static str,
     changes: Vec<(&'static str, Value)>,
+    /// Further flags of Bazel.
+    flags: Vec<String>,
 }
 
 /// Applies one variant after the other to the farm.
 pub(super) fn start(platform: &Platform, bazel: &Bazel) -> Result<String> {
     let mut names = Vec::new();
-    for variant in [queues(), instances()] {
+    for variant in [queues(), instances(), own(platform)?, encrypted(platform)?] {
         build(&variant, platform, bazel).with_context(|| variant.name)?;
         names.push(variant.name);
     }
@@ -29,7 +37,9 @@ fn build(variant: &Variant, platform: &Platform, bazel: &Bazel) -> Result<()> {
     bazel.take_flags(platform)?;
     bazel.clean()?;
     let salt = format!("--action_env=VARIANT={}", variant.name);
-    bazel.run("test", &[&salt, "//..."])?.flawless()?;
+    let flags = variant.flags.iter().map(String::as_str);
+    let arguments: Vec<_> = flags.chain([&*salt, "//..."]).collect();
+    bazel.run("test", &arguments)?.flawless()?;
     for (component, change) in &variant.changes {
         platform.patch(component, &json!({"spec": undone(change)}))?;
     }
@@ -71,7 +81,72 @@ fn queues() -> Variant {
                 }),
             ),
         ],
+        flags: Vec::new(),
     }
+}
+
+/// The configuration of a user for every component, in ConfigMaps: copies of what is rendered.
+fn own(platform: &Platform) -> Result<Variant> {
+    let mut changes = Vec::new();
+    for component in COMPONENTS {
+        let (kind, name) = component.split_once('/').context("a name without a kind")?;
+        let workload = if kind == "buildbarnstorage" {
+            "statefulset"
+        } else {
+            "deployment"
+        };
+        let workload = platform.get(&format!("{workload}/{name}"))?;
+        let volumes = &workload["spec"]["template"]["spec"]["volumes"];
+        let mut volumes = volumes.as_array().into_iter().flatten();
+        let rendered = volumes.find_map(|it| it["configMap"]["name"].as_str());
+        let rendered = rendered.context("a workload without a configuration")?;
+        let rendered = platform.get(&format!("configmap/{rendered}"))?;
+        let copy = format!("own-{name}");
+        platform.apply(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": copy},
+            "data": rendered["data"],
+        }))?;
+        changes.push((component, json!({"configMapName": copy})));
+    }
+    Ok(Variant {
+        name: "a user's own configuration of every component",
+        changes,
+        flags: Vec::new(),
+    })
+}
+
+/// A frontend with a certificate.
+fn encrypted(platform: &Platform) -> Result<Variant> {
+    let service = platform.get("service/frontend")?;
+    let address = service["spec"]["clusterIP"].as_str();
+    let address = address.context("the frontend has no address")?;
+    let file = |name: &str| platform.folder().join(name);
+    let (certificate, key) = (file("tls.crt"), file("tls.key"));
+    let mut openssl = Command::new("openssl");
+    openssl
+        .args([
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+        ])
+        .args(["-subj", "/CN=frontend", "-addext"])
+        .arg(format!("subjectAltName=IP:{address}"))
+        .arg("-out")
+        .arg(&certificate)
+        .arg("-keyout")
+        .arg(&key);
+    process::output(&mut openssl).context("openssl is needed for a certificate")?;
+    platform.apply(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "frontend-tls"},
+        "type": "kubernetes.io/tls",
+        "stringData": {
+            "tls.crt": fs::read_to_string(&certificate)?, "tls.key": fs::read_to_string(&key)?,
+        },
+    }))?;
+    let tls = json!({"access": {"tls": {"secretName": "frontend-tls"}}});
+    Ok(Variant {
+        name: "TLS at the frontend",
+        changes: vec![("buildbarnfrontend/frontend", tls)],
+        flags: vec![format!("--tls_certificate={}", certificate.display())],
+    })
 }
 
 /// Instance names, and messages of another size.
@@ -87,5 +162,6 @@ fn instances() -> Variant {
                 json!({"maximumMessageSize": "4Mi"}),
             ),
         ],
+        flags: Vec::new(),
     }
 }

@@ -20,12 +20,12 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER: usize = 1 << 20;
 
 /// An address at which nothing listens.
-pub(super) fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 /// A process; killed when dropped.
-pub(super) struct BackgroundProcess {
+pub(crate) struct BackgroundProcess {
     child: Child,
     stderr: File,
     http: Client,
@@ -34,7 +34,7 @@ pub(super) struct BackgroundProcess {
 
 impl BackgroundProcess {
     /// Starts a process that serves HTTP at `address`.
-    pub(super) fn start(command: &mut Command, address: SocketAddr) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command, address: SocketAddr) -> Result<Self> {
         let stderr = tempfile::tempfile()?;
         let child = command
             .stdin(Stdio::null())
@@ -50,7 +50,7 @@ impl BackgroundProcess {
         })
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
@@ -59,7 +59,7 @@ impl BackgroundProcess {
     }
 
     /// Waits until `path` answers with 200.
-    pub(super) async fn ready(&mut self, path: &str, timeout: Duration) -> Result<()> {
+    pub(crate) async fn ready(&mut self, path: &str, timeout: Duration) -> Result<()> {
         let watch = Stopwatch::start();
         loop {
             let answer = self.http.get(format!("http://{}{path}", self.address));
@@ -79,7 +79,7 @@ impl BackgroundProcess {
     }
 
     /// The sum of the metrics whose line begins with `prefix`.
-    pub(super) async fn metric(&self, prefix: &str) -> Result<f64> {
+    pub(crate) async fn metric(&self, prefix: &str) -> Result<f64> {
         let answer = self.http.get(format!("http://{}/metrics", self.address));
         let answer = answer.fetch(MAX_ANSWER).await?.success()?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();

@@ -45,7 +45,7 @@ const SAMPLES: usize = 100;
 pub async fn controllers(neap: &Path, divide: usize) -> Result<Vec<Figure>> {
     let numbers = Numbers::divided(divide);
     let server = Server::start(neap, None)?;
-    install(neap, server.kubeconfig())?;
+    install(neap, "release", server.kubeconfig())?;
     let client = server.client()?;
     let mut connection = client.connect().await?;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

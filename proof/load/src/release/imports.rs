@@ -42,7 +42,7 @@ pub async fn imports(neap: &Path, registry: &Path) -> Result<Vec<Figure>> {
             .await?;
     }
     let server = Server::start(neap, None)?;
-    install(neap, server.kubeconfig())?;
+    install(neap, "release", server.kubeconfig())?;
     let mut connection = server.client()?.connect().await?;
     for stream in 0..STREAMS {
         create(&mut connection, &registry.host(), stream).await?;
@@ -83,10 +83,10 @@ pub async fn imports(neap: &Path, registry: &Path) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Installs the definitions of the area.
-pub(super) fn install(neap: &Path, kubeconfig: &Path) -> Result<()> {
+/// Installs the definitions of an area.
+pub(crate) fn install(neap: &Path, area: &str, kubeconfig: &Path) -> Result<()> {
     let mut command = Command::new(neap);
-    command.args(["definitions", "release", "--install", "--kubeconfig"]);
+    command.args(["definitions", area, "--install", "--kubeconfig"]);
     let output = command.arg(kubeconfig).output()?;
     ensure!(
         output.status.success(),

@@ -31,7 +31,7 @@ const RELEASE_TIME: Duration = Duration::from_secs(5);
 /// The memory of the process that follows 100,000 ProwJobs, above that of one that follows none.
 pub async fn prow_jobs(neap: &Path) -> Result<Vec<Figure>> {
     let server = Server::start(neap, None)?;
-    install(neap, server.kubeconfig())?;
+    install(neap, "release", server.kubeconfig())?;
     let client = server.client()?;
     let mut connection = client.connect().await?;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
