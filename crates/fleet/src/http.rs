@@ -113,6 +113,7 @@ impl Frontend {
             .merge(Self::admin_routes())
             .route("/healthz/ready", get(operations::ready))
             .fallback(middleware::not_found)
+            .layer(from_fn(middleware::envelope))
             .layer(from_fn_with_state(self.clone(), middleware::authenticate))
             .layer(from_fn_with_state(self.clone(), middleware::deadline))
             .layer(from_fn(middleware::contain))

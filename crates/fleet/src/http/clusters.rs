@@ -8,7 +8,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{StatusCode, header};
-use neap_kit::http::if_match;
+use neap_kit::http::{if_match, if_none_match};
 use neap_store::{Document, ListRequest, Partition, Scope};
 use serde_json::{Value, json};
 
@@ -211,7 +211,12 @@ async fn change(
             request: &told,
         })?;
         if is_dry {
-            return Ok(ok(&dry_run(api, &decision)));
+            let rehearsed = frontend.rehearse(&id, existing.as_ref(), &decision);
+            if matches!(rehearsed.await?, Committed::Done) {
+                return Ok(ok(&dry_run(api, &decision)));
+            }
+            frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
+            continue;
         }
         let action = if decision.created {
             "create cluster"
@@ -234,7 +239,7 @@ async fn change(
     Err(contended().into())
 }
 
-fn contended() -> CloudError {
+pub(super) fn contended() -> CloudError {
     CloudError::new(
         409,
         "ConcurrentChange",
@@ -252,13 +257,20 @@ fn dry_run(api: &ApiVersion, decision: &cluster::Decision) -> Value {
     })
 }
 
-/// Refuses a request for another version of the cluster than the one that exists.
+/// Refuses a request for another version of the cluster than the one that exists, or for a cluster that must not
+/// exist yet.
 fn precondition(request: &Head, existing: Option<&Document>) -> Result<(), CloudError> {
     let etag = existing.map(|document| document.etag.to_string());
-    if if_match(request.headers()).allows(etag.as_deref()) {
-        return Ok(());
-    }
-    let message = "The cluster is not in the version of If-Match: read it again.";
+    let (headers, etag) = (request.headers(), etag.as_deref());
+    let message = match () {
+        () if !if_match(headers).allows(etag) => {
+            "The cluster is not in the version of If-Match: read it again."
+        }
+        () if !if_none_match(headers).allows(etag) => {
+            "The cluster exists in a version that If-None-Match excludes: read it, and send the request without If-None-Match to change it."
+        }
+        () => return Ok(()),
+    };
     Err(CloudError::new(412, "PreconditionFailed", "", message))
 }
 

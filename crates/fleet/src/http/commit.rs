@@ -112,62 +112,19 @@ impl Frontend {
         decision: &Decision,
         action: &str,
     ) -> Result<Committed, CloudError> {
-        let precondition = read.map_or(Precondition::Absent, |read| Precondition::Etag(read.etag));
-        let queue = if decision.queued {
-            QueueChange::Queue {
-                name: QUEUE,
-                delay: 0,
-                reset: true,
-            }
-        } else {
-            QueueChange::Keep
-        };
-        let operation_id = text(&decision.operation, "/id");
-        let ttl = (!decision.queued).then_some(crate::documents::OPERATION_TTL);
-        let correlation = &decision.document["correlationData"];
-        let commit = Commit::default()
-            .with(Write::Put {
-                key: cluster_key(id),
-                precondition,
-                body: decision.document.clone(),
-                unique: unique_keys(&decision.document),
-                ttl: None,
-                queue,
-            })
-            .with(Write::Put {
-                key: subscription_document(OPERATIONS, &id.subscription, operation_id),
-                precondition: Precondition::Absent,
-                body: decision.operation.clone(),
-                unique: Vec::new(),
-                ttl,
-                queue: QueueChange::Keep,
-            })
-            .announce(
-                "cluster-operation",
-                json!({"cluster": id.to_string(), "operation": operation_id, "action": action}),
-            )
-            .audit(AuditRow {
-                actor: text(correlation, "/clientPrincipalName").to_owned(),
-                action: action.to_owned(),
-                target: id.to_string(),
-                detail: format!(
-                    "operation {operation_id}, request {}, correlation {}",
-                    text(correlation, "/requestId"),
-                    text(correlation, "/correlationId"),
-                ),
-            });
-        match self.store.commit(commit).await {
-            Ok(_) => Ok(Committed::Done),
-            Err(
-                neap_store::Error::Conflict(_)
-                | neap_store::Error::Exists(_)
-                | neap_store::Error::Missing(_),
-            ) => Ok(Committed::Again),
-            Err(neap_store::Error::Unique { name, holder }) => {
-                Err(duplicate(&name, &holder, decision))
-            }
-            Err(error) => Err(store_error(&error)),
-        }
+        let commit = transaction(id, read, decision, action);
+        committed(self.store.commit(commit).await.map(drop), decision)
+    }
+
+    /// Whether [`Self::commit`] would do what was decided, with the same refusals. Changes nothing.
+    pub(super) async fn rehearse(
+        &self,
+        id: &ClusterId,
+        read: Option<&Document>,
+        decision: &Decision,
+    ) -> Result<Committed, CloudError> {
+        let commit = transaction(id, read, decision, "dry run");
+        committed(self.store.rehearse(commit).await, decision)
     }
 
     /// The URL of the status of an operation.
@@ -180,6 +137,76 @@ impl Frontend {
     ) -> String {
         let path = operation_path(subscription, &self.region.location, operation);
         middleware::link(request, &path, &format!("api-version={api}"))
+    }
+}
+
+/// The writes of a decision. Pure.
+fn transaction(
+    id: &ClusterId,
+    read: Option<&Document>,
+    decision: &Decision,
+    action: &str,
+) -> Commit {
+    let precondition = read.map_or(Precondition::Absent, |read| Precondition::Etag(read.etag));
+    let queue = if decision.queued {
+        QueueChange::Queue {
+            name: QUEUE,
+            delay: 0,
+            reset: true,
+        }
+    } else {
+        QueueChange::Keep
+    };
+    let operation_id = text(&decision.operation, "/id");
+    let ttl = (!decision.queued).then_some(crate::documents::OPERATION_TTL);
+    let correlation = &decision.document["correlationData"];
+    Commit::default()
+        .with(Write::Put {
+            key: cluster_key(id),
+            precondition,
+            body: decision.document.clone(),
+            unique: unique_keys(&decision.document),
+            ttl: None,
+            queue,
+        })
+        .with(Write::Put {
+            key: subscription_document(OPERATIONS, &id.subscription, operation_id),
+            precondition: Precondition::Absent,
+            body: decision.operation.clone(),
+            unique: Vec::new(),
+            ttl,
+            queue: QueueChange::Keep,
+        })
+        .announce(
+            "cluster-operation",
+            json!({"cluster": id.to_string(), "operation": operation_id, "action": action}),
+        )
+        .audit(AuditRow {
+            actor: text(correlation, "/clientPrincipalName").to_owned(),
+            action: action.to_owned(),
+            target: id.to_string(),
+            detail: format!(
+                "operation {operation_id}, request {}, correlation {}",
+                text(correlation, "/requestId"),
+                text(correlation, "/correlationId"),
+            ),
+        })
+}
+
+/// What the answer of the store means for a decision.
+fn committed(
+    answer: Result<(), neap_store::Error>,
+    decision: &Decision,
+) -> Result<Committed, CloudError> {
+    match answer {
+        Ok(()) => Ok(Committed::Done),
+        Err(
+            neap_store::Error::Conflict(_)
+            | neap_store::Error::Exists(_)
+            | neap_store::Error::Missing(_),
+        ) => Ok(Committed::Again),
+        Err(neap_store::Error::Unique { name, holder }) => Err(duplicate(&name, &holder, decision)),
+        Err(error) => Err(store_error(&error)),
     }
 }
 

@@ -113,6 +113,32 @@ pub(super) async fn authenticate(
     next.run(request).await
 }
 
+/// Gives the refusals of the router the form of all others: it answers with a text, or with nothing.
+pub(super) async fn envelope(request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let (code, message) = match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED => (
+            "MethodNotAllowed",
+            format!("The method '{method}' is not allowed for this path."),
+        ),
+        StatusCode::BAD_REQUEST => (
+            "InvalidRequestContent",
+            "The path of the request is invalid: a part of it is no text.".to_owned(),
+        ),
+        _ => return response,
+    };
+    if header_text(response.headers(), header::CONTENT_TYPE.as_str()) == Some("application/json") {
+        return response;
+    }
+    let error = CloudError::new(response.status().as_u16(), code, "", message);
+    let mut answer = Failure(error).into_response();
+    if let Some(allowed) = response.headers().get(header::ALLOW) {
+        answer.headers_mut().insert(header::ALLOW, allowed.clone());
+    }
+    answer
+}
+
 /// The answer for an unknown path.
 pub(super) async fn not_found() -> Response {
     let message = "The requested path could not be found.";

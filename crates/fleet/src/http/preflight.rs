@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::{
     Frontend, Params,
     answer::ok,
-    clusters::{Answer, param},
+    clusters::{Answer, contended, param},
+    commit::Committed,
     middleware::{Head, body},
 };
 use crate::{
@@ -87,7 +88,7 @@ async fn check(
         .read(SUBSCRIPTIONS, subscription, subscription)
         .await?;
     let told = frontend.request(request, false, None);
-    cluster::put(&PutFacts {
+    let decision = cluster::put(&PutFacts {
         api,
         patch: false,
         id: &id,
@@ -100,6 +101,9 @@ async fn check(
         system_data: &Value::Null,
         commit: &frontend.commit,
         request: &told,
-    })
-    .map(drop)
+    })?;
+    match frontend.rehearse(&id, existing.as_ref(), &decision).await? {
+        Committed::Done => Ok(()),
+        Committed::Again => Err(contended()),
+    }
 }

@@ -240,6 +240,84 @@ async fn a_dry_run_answers_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn if_none_match_protects_a_cluster_that_exists() {
+    let provider = provider().await;
+    let put = |header: &'static str, value: String| {
+        let provider = &provider;
+        async move {
+            let (path, headers) = (path("blue", API), [(header, &*value)]);
+            let body = Some(cluster("blue"));
+            let answer = provider.send_with("PUT", &path, body, &headers).await;
+            let (status, _, body) = answer;
+            (status, code(&body).to_owned())
+        }
+    };
+    let none = || "*".to_owned();
+    let refused = (412, "PreconditionFailed".to_owned());
+    assert_eq!(put("if-none-match", none()).await.0, 201);
+    succeed(&provider, "blue").await;
+    assert_eq!(put("if-none-match", none()).await, refused);
+    let (_, headers, _) = provider.send("GET", &path("blue", API), None).await;
+    let etag = headers["etag"].to_str().unwrap().to_owned();
+    let weak = format!("\"other\", W/{etag}");
+    assert_eq!(put("if-none-match", weak).await, refused);
+    let headers = [("if-none-match", "\"other\"")];
+    let team = Some(json!({"tags": {"team": "red"}}));
+    let blue = path("blue", API);
+    let (status, ..) = provider.send_with("PATCH", &blue, team, &headers).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn what_is_rehearsed_is_refused_like_what_is_done() {
+    let provider = provider().await;
+    provider
+        .send("PUT", &path("blue", API), Some(cluster("blue")))
+        .await;
+    let mut same_group = cluster("red");
+    same_group["properties"]["clusterProfile"]["resourceGroupId"] =
+        cluster("blue")["properties"]["clusterProfile"]["resourceGroupId"].clone();
+    let put = path("red", API);
+    let dry = format!("{put}&dryRun=true");
+    let (dry_status, _, rehearsed) = provider.send("PUT", &dry, Some(same_group.clone())).await;
+    assert_eq!(
+        (dry_status, code(&rehearsed)),
+        (400, "DuplicateResourceGroup")
+    );
+    let template = json!({"resources": [{
+        "type": "Microsoft.RedHatOpenShift/openShiftClusters", "apiVersion": API, "name": "red",
+        "location": same_group["location"], "properties": same_group["properties"],
+    }]});
+    let group = put.split("/providers/").next().unwrap();
+    let preflight = format!(
+        "{group}/providers/Microsoft.RedHatOpenShift/deployments/one/preflight?api-version={API}"
+    );
+    let (_, _, checked) = provider.send("POST", &preflight, Some(template)).await;
+    assert_eq!(checked["status"], "Failed", "{checked}");
+    assert_eq!(code(&checked), "DuplicateResourceGroup");
+    let (status, _, done) = provider.send("PUT", &put, Some(same_group)).await;
+    assert_eq!((status, &done), (dry_status, &rehearsed));
+    assert_eq!(provider.send("GET", &put, None).await.0, 404);
+}
+
+#[tokio::test]
+async fn refusals_of_the_router_have_the_form_of_all_others() {
+    let provider = provider().await;
+    let text = path("blue", API).replace("blue", "%ff");
+    for (method, path, expected) in [
+        ("GET", text.as_str(), (400, "InvalidRequestContent")),
+        ("POST", &path("blue", API), (405, "MethodNotAllowed")),
+        ("DELETE", "/admin/versions", (405, "MethodNotAllowed")),
+        ("GET", "/nowhere", (404, "NotFound")),
+    ] {
+        let (status, headers, body) = provider.send(method, path, None).await;
+        assert_eq!((status, code(&body)), expected, "{method} {path}: {body}");
+        assert!(!body["error"]["message"].as_str().unwrap().is_empty());
+        assert_eq!(headers.contains_key("allow"), status == 405, "{headers:?}");
+    }
+}
+
+#[tokio::test]
 async fn identities_and_groups_are_used_by_one_cluster() {
     let provider = provider().await;
     provider
