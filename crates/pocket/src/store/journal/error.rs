@@ -68,7 +68,7 @@ pub enum Error {
     },
     /// The `FORMAT` file holds something else than a format.
     #[error(
-        "{} does not name a data format; check that this is a data folder of pocket, or restore \
+        "{} does not name a data format; check that this is a data folder of neap, or restore \
          the file from a backup", path.display()
     )]
     NotAFormat {

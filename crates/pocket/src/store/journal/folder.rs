@@ -60,22 +60,74 @@ fn private() -> OpenOptions {
     options
 }
 
-impl Disk for FolderDisk {
+fn path(folder: &Path, name: &str) -> PathBuf {
+    if name.is_empty() {
+        folder.to_owned()
+    } else {
+        folder.join(name)
+    }
+}
+
+fn list(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        // A name that is not valid UTF-8 is not one of the journal's.
+        names.extend(entry?.file_name().into_string());
+    }
+    Ok(names)
+}
+
+/// A folder that is read and not changed: it takes no lock, and refuses all writes.
+#[derive(Debug)]
+pub(super) struct FolderView(PathBuf);
+
+impl FolderView {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+}
+
+impl Disk for FolderView {
     fn path(&self, name: &str) -> PathBuf {
-        if name.is_empty() {
-            self.folder.clone()
-        } else {
-            self.folder.join(name)
-        }
+        path(&self.0, name)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            // A name that is not valid UTF-8 is not one of the journal's.
-            names.extend(entry?.file_name().into_string());
-        }
-        Ok(names)
+        list(&self.0)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.path(name))
+    }
+
+    fn create(&self, _name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn open(&self, _name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn remove(&self, _name: &str) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Disk for FolderDisk {
+    fn path(&self, name: &str) -> PathBuf {
+        path(&self.folder, name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        list(&self.folder)
     }
 
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {

@@ -34,6 +34,24 @@ pub(super) fn ensure(disk: &Arc<dyn Disk>, step: u32) -> Result<(), Error> {
     write(&**disk, CURRENT)
 }
 
+/// What [`ensure`] would refuse; whether the folder was used. Changes nothing.
+pub(super) fn verify(disk: &dyn Disk) -> Result<bool, Error> {
+    let layout = Layout::of(disk)?;
+    if !layout.format {
+        return refuse_used(disk, &layout).map(|()| false);
+    }
+    let found = read(disk)?;
+    let known = found == CURRENT || MIGRATIONS.iter().any(|(from, _)| *from == found);
+    if known {
+        return Ok(true);
+    }
+    Err(Error::Format {
+        path: disk.path(FORMAT),
+        found,
+        supported: CURRENT,
+    })
+}
+
 fn refuse_used(disk: &dyn Disk, layout: &Layout) -> Result<(), Error> {
     let mut used = !layout.snapshots.is_empty() || layout.logs.iter().any(|base| *base != 0);
     if !used && !layout.logs.is_empty() {

@@ -88,6 +88,25 @@ pub(super) fn recover(disk: &Arc<dyn Disk>, settings: &JournalSettings) -> Resul
     })
 }
 
+/// Reads the folder as [`recover`] does, and changes nothing.
+pub(super) fn verify(disk: &dyn Disk) -> Result<(), Error> {
+    let layout = Layout::of(disk)?;
+    let snapshot = match layout.snapshots.last() {
+        Some(&revision) => Some(LoadedFile::load(
+            disk,
+            layout::snapshot(revision),
+            revision,
+        )?),
+        None => None,
+    };
+    let logs = load_logs(disk, &layout)?;
+    let mut replay = Replay::new(layout.base(), 0);
+    if let Some(file) = &snapshot {
+        snapshot::read(disk, file, &mut replay)?;
+    }
+    Chain::read(disk, &logs, &mut replay).map(drop)
+}
+
 fn load_logs(disk: &dyn Disk, layout: &Layout) -> Result<Vec<LoadedFile>, Error> {
     let base = layout.base();
     let bases: Vec<u64> = layout.logs.iter().copied().filter(|b| *b >= base).collect();
