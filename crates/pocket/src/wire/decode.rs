@@ -29,6 +29,12 @@ pub const MAX_YAML_DEPTH: usize = 64;
 /// Nodes of a YAML body with expanded aliases, at most.
 const MAX_YAML_NODES: usize = 500_000;
 
+/// Nodes that aliases may repeat for each byte of the body: a small body must not cost as much time as a large one.
+const REPEATED_PER_BYTE: usize = 10;
+
+/// Nodes that the aliases of the smallest body may repeat.
+const MIN_REPEATED: usize = 5_000;
+
 /// In YAML a number without a fraction is an integer, in any notation. Beyond this bound a float
 /// has no fraction anyway, and integers end.
 const MAX_WHOLE_FLOAT: f64 = 9.0e18;
@@ -67,17 +73,27 @@ pub fn yaml(body: &[u8]) -> Result<Decoded> {
         return Ok(decoded);
     }
     let findings = DecodeFindings::yaml();
-    let value = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |reader| {
-        ValueSeed::root(&findings).deserialize(reader)
-    })
+    let value = serde_saphyr::with_deserializer_from_str_with_options(
+        text,
+        options(body.len()),
+        |reader| ValueSeed::root(&findings).deserialize(reader),
+    )
     .map_err(|e| refused("yaml", &e))?;
     let mut decoded = findings.with(value);
     whole_numbers(&mut decoded.value, MAX_WHOLE_FLOAT);
     Ok(decoded)
 }
 
-/// Booleans and octal numbers are those of YAML 1.1, which is what Kubernetes reads.
-fn options() -> serde_saphyr::Options {
+/// Nodes that aliases of a body of this length may repeat.
+fn max_repeated(length: usize) -> usize {
+    length
+        .saturating_mul(REPEATED_PER_BYTE)
+        .clamp(MIN_REPEATED, MAX_YAML_NODES)
+}
+
+/// Options for a body of this length. Booleans and octal numbers are those of YAML 1.1, which is what Kubernetes
+/// reads.
+fn options(length: usize) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: MAX_YAML_DEPTH,
@@ -86,7 +102,7 @@ fn options() -> serde_saphyr::Options {
             max_documents: 1,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: MAX_YAML_NODES,
+            max_total_replayed_events: max_repeated(length),
         },
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,

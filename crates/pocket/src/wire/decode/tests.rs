@@ -133,6 +133,83 @@ fn an_alias_bomb_is_refused() {
     assert!(message(yaml(text.as_bytes())).contains("yaml parse error"));
 }
 
+/// Counts the values that a body is read as. Reading ends with the first error.
+struct Count<'a>(&'a std::cell::Cell<usize>);
+
+impl<'de> DeserializeSeed<'de> for Count<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(
+        self,
+        reader: D,
+    ) -> std::result::Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> serde::de::Visitor<'de> for Count<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("lists of texts")
+    }
+
+    fn visit_str<E>(self, _: &str) -> std::result::Result<(), E> {
+        self.0.set(self.0.get() + 1);
+        Ok(())
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(
+        self,
+        mut list: A,
+    ) -> std::result::Result<(), A::Error> {
+        self.0.set(self.0.get() + 1);
+        while list.next_element_seed(Count(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(
+        self,
+        mut map: A,
+    ) -> std::result::Result<(), A::Error> {
+        self.0.set(self.0.get() + 1);
+        while map.next_key_seed(Count(self.0))?.is_some() {
+            map.next_value_seed(Count(self.0))?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_an_alias_bomb_costs_is_bounded_by_its_size() {
+    let levels = (1..7).map(|i| {
+        let previous = vec![format!("*a{}", i - 1); 8].join(",");
+        format!("a{i}: &a{i} [{previous}]\n")
+    });
+    let text = "a0: &a0 [x,x,x,x]\n".to_owned() + &levels.collect::<String>();
+    assert!(text.len() < 350, "{}", text.len());
+    let read = |length| {
+        let count = std::cell::Cell::new(0);
+        let result = serde_saphyr::with_deserializer_from_str_with_options(
+            &text,
+            options(length),
+            |reader| Count(&count).deserialize(reader),
+        );
+        (result.is_ok(), count.get())
+    };
+    // With the budget of a large body it is read as 1.5 million values, or refused after a third of them.
+    let (_, of_large) = read(usize::MAX);
+    assert!(of_large > 100_000, "{of_large}");
+    let (accepted, of_small) = read(text.len());
+    assert!(
+        !accepted && of_small <= MIN_REPEATED + text.len(),
+        "{of_small}"
+    );
+    // Aliases as people write them are repeated in a body of any size.
+    let used = "a: &a [x, y]\nb: [*a, *a]\n";
+    assert!(yaml(used.as_bytes()).is_ok());
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
