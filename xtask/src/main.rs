@@ -24,6 +24,7 @@ mod load;
 mod loss;
 mod process;
 mod prow;
+mod release;
 mod spdx;
 mod stopwatch;
 mod streams;
@@ -154,6 +155,12 @@ enum Task {
     },
     /// Lets the real controller of Prow run the jobs of releases on neap up
     Prow,
+    /// Imports the tags of ImageStreams on a real kube-apiserver
+    Release {
+        /// Only tests whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
     /// Runs the operator and both installs of idle on a real kube-apiserver
     Idle,
     /// Plays controllers through every fault, and names what goes wrong
@@ -206,6 +213,7 @@ fn main() -> ExitCode {
         Task::Farm { only, reference } => farm::run(&only, reference),
         Task::Streams { only } => streams::run(&only),
         Task::Prow => prow::run(),
+        Task::Release { only } => release::run(&only),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Fleet(fleet) => fleet::run(&fleet),
