@@ -24,6 +24,8 @@ pub struct Server {
     watch: Stopwatch,
     ready_after: Duration,
     kubeconfig: PathBuf,
+    /// What it has printed until it was ready.
+    printed: String,
 }
 
 impl Server {
@@ -93,6 +95,7 @@ impl Server {
             watch,
             ready_after: Duration::ZERO,
             kubeconfig: PathBuf::new(),
+            printed: String::new(),
         })
     }
 
@@ -110,6 +113,7 @@ impl Server {
                 self.kubeconfig = path.into();
                 return Ok(self);
             }
+            self.printed.push_str(&line);
             line.clear();
         }
         let status = self.child.wait()?;
@@ -131,6 +135,14 @@ impl Server {
 
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The host and port of its image registry.
+    pub fn registry(&self) -> Result<&str> {
+        let rest = self.printed.split_once(" registry ");
+        let address = rest.and_then(|(_, rest)| rest.split_once("http://"));
+        let address = address.and_then(|(_, address)| address.split_whitespace().next());
+        address.context("neap up has printed no registry")
     }
 
     /// A client with the credentials of the kubeconfig.

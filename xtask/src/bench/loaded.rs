@@ -69,6 +69,11 @@ impl Line {
         self
     }
 
+    /// The name of the figure in what `neap-load` prints.
+    pub(super) const fn key(&self) -> &'static str {
+        self.key
+    }
+
     /// What was measured of it.
     pub(super) fn of(&self, figures: &Value) -> Result<f64> {
         let figure = figures[self.key].as_f64();

@@ -23,14 +23,40 @@ const TIMES: usize = 5;
 const COMPONENT_REPOSITORY: &str = "ocp/components";
 const PAYLOAD_REPOSITORY: &str = "ocp/release";
 
-/// Assembles a payload again and again, and copies it with skopeo in between.
+/// Assembles a payload again and again, and copies it with skopeo in between: in Debian's registry, there also
+/// with a folder that keeps what was read, and in the registry of `neap up`.
 pub async fn assemble(neap: &Path, registry: &Path, skopeo: Option<&Path>) -> Result<Vec<Figure>> {
-    let registry = RegistryProcess::start(registry).await?;
+    let packaged = RegistryProcess::start(registry).await?;
+    let apart = measure(neap, &packaged, skopeo).await?;
+    drop(packaged);
+    let own = RegistryProcess::of_neap_up(neap)?;
+    let within = measure(neap, &own, skopeo).await?;
+    let mut figures = vec![
+        ("assemble", apart.assembled),
+        ("assemble again", apart.again),
+        ("assemble in neap up", within.assembled),
+    ];
+    if let (Some(apart), Some(within)) = (apart.copied, within.copied) {
+        figures.extend([("skopeo", apart), ("skopeo in neap up", within)]);
+    }
+    Ok(figures)
+}
+
+/// Medians in milliseconds.
+struct Times {
+    assembled: f64,
+    /// With a folder that keeps what was read.
+    again: f64,
+    copied: Option<f64>,
+}
+
+async fn measure(neap: &Path, registry: &RegistryProcess, skopeo: Option<&Path>) -> Result<Times> {
     let folder = tempfile::tempdir()?;
     let stream = folder.path().join("stream.yaml");
-    fs::write(&stream, push_components(&registry).await?)?;
+    fs::write(&stream, push_components(registry).await?)?;
     let repository = format!("{}/{PAYLOAD_REPOSITORY}", registry.host());
-    let assembled = |number: usize| {
+    let kept = folder.path().join("kept");
+    let assembled = |number: usize, again: bool| {
         let mut command = Command::new(neap);
         command.args([
             "release",
@@ -45,13 +71,17 @@ pub async fn assemble(neap: &Path, registry: &Path, skopeo: Option<&Path>) -> Re
         command
             .arg("--to-image")
             .arg(format!("{repository}:ours-{number}"));
+        if again {
+            command.arg("--cache").arg(&kept);
+        }
         run(&mut command)
     };
-    // The blobs of the base are in the repository of the payload from now on.
-    assembled(0)?;
-    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    // The blobs of the base are in the repository of the payload from now on, and the images in the folder.
+    assembled(0, true)?;
+    let (mut ours, mut again, mut peer) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=TIMES {
-        ours.push(assembled(number)?);
+        ours.push(assembled(number, false)?);
+        again.push(assembled(TIMES + number, true)?);
         if let Some(skopeo) = skopeo {
             let mut command = Command::new(skopeo);
             command.args(["--insecure-policy", "copy", "--all", "--quiet"]);
@@ -61,12 +91,14 @@ pub async fn assemble(neap: &Path, registry: &Path, skopeo: Option<&Path>) -> Re
             peer.push(run(&mut command)?);
         }
     }
-    check(neap, &format!("{repository}:ours-{TIMES}"))?;
-    let mut figures = vec![("assemble", median(ours)?)];
-    if skopeo.is_some() {
-        figures.push(("skopeo", median(peer)?));
+    for number in [TIMES, 2 * TIMES] {
+        check(neap, &format!("{repository}:ours-{number}"))?;
     }
-    Ok(figures)
+    Ok(Times {
+        assembled: median(ours)?,
+        again: median(again)?,
+        copied: skopeo.map(|_| median(peer)).transpose()?,
+    })
 }
 
 /// Runs a command; the milliseconds that it took.

@@ -54,10 +54,6 @@ impl BackgroundProcess {
         self.child.id()
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Waits until `path` answers with 200.
     pub(crate) async fn ready(&mut self, path: &str, timeout: Duration) -> Result<()> {
         let watch = Stopwatch::start();

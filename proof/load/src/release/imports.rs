@@ -45,7 +45,7 @@ pub async fn imports(neap: &Path, registry: &Path) -> Result<Vec<Figure>> {
     install(neap, "release", server.kubeconfig())?;
     let mut connection = server.client()?.connect().await?;
     for stream in 0..STREAMS {
-        create(&mut connection, &registry.host(), stream).await?;
+        create(&mut connection, registry.host(), stream).await?;
     }
     let listen = free_address()?;
     let mut command = Command::new(neap);

@@ -1,4 +1,4 @@
-//! A registry process, and images that are pushed there.
+//! Registries, and images that are pushed there.
 
 use std::{fmt::Write as _, fs, io::Write, path::Path, process::Command, time::Duration};
 
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::background::{BackgroundProcess, free_address};
+use crate::server::Server;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
@@ -21,11 +22,20 @@ const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// The registry of a distribution package, on a folder that is deleted in the end.
+/// A registry, which ends and whose contents are deleted in the end.
 pub(super) struct RegistryProcess {
-    process: BackgroundProcess,
+    host: String,
     http: Client,
-    _folder: TempDir,
+    _process: Process,
+}
+
+/// What is held while the registry runs.
+#[expect(dead_code, reason = "a process ends when it is dropped")]
+enum Process {
+    /// That of a distribution package, with its folder.
+    Packaged(BackgroundProcess, TempDir),
+    /// That of a `neap up`.
+    Up(Server),
 }
 
 /// A layer: its compressed bytes, and the digest of the archive.
@@ -89,15 +99,25 @@ impl RegistryProcess {
         let mut process = BackgroundProcess::start(command.arg("serve").arg(&config), address)?;
         process.ready("/v2/", Duration::ZERO).await?;
         Ok(Self {
-            process,
+            host: address.to_string(),
             http: Client::builder("bench", Clock::system()).build()?,
-            _folder: folder,
+            _process: Process::Packaged(process, folder),
+        })
+    }
+
+    /// That of a `neap up`, which has a folder of its own.
+    pub(super) fn of_neap_up(neap: &Path) -> Result<Self> {
+        let server = Server::start_whole(neap, None)?;
+        Ok(Self {
+            host: server.registry()?.to_owned(),
+            http: Client::builder("bench", Clock::system()).build()?,
+            _process: Process::Up(server),
         })
     }
 
     /// Host and port.
-    pub(super) fn host(&self) -> String {
-        self.process.address().to_string()
+    pub(super) fn host(&self) -> &str {
+        &self.host
     }
 
     async fn send(&self, method: Method, path: &str, kind: &str, body: Vec<u8>) -> Result<()> {
@@ -122,6 +142,11 @@ impl RegistryProcess {
         let location = answer
             .header("location")
             .context("no location of the upload")?;
+        // Registries may leave the host out.
+        let location = match location.strip_prefix('/') {
+            Some(path) => format!("http://{}/{path}", self.host()),
+            None => location.to_owned(),
+        };
         let joint = if location.contains('?') { '&' } else { '?' };
         let address = format!("{location}{joint}digest={digest}");
         let kind = "application/octet-stream";
