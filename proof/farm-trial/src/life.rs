@@ -43,13 +43,14 @@ fn steps(workload: Workload) -> Workload {
             )],
         )
         .step("the pool is deleted", [UserRequest::Delete(POOL)])
-        .step(
-            "what users see is deleted",
-            [UserRequest::Delete(BROWSER), UserRequest::Delete(FRONTEND)],
-        )
+        .step("the browser is deleted", [UserRequest::Delete(BROWSER)])
         .step(
             "the rest is deleted",
-            [UserRequest::Delete(SCHEDULER), UserRequest::Delete(STORAGE)],
+            [
+                UserRequest::Delete(FRONTEND),
+                UserRequest::Delete(SCHEDULER),
+                UserRequest::Delete(STORAGE),
+            ],
         )
 }
 
@@ -114,7 +115,8 @@ pub(crate) mod tests {
                 )
             })
             .collect();
-        let wanted = [1, 2].map(|it| (format!("default/rollout-{it}"), "Succeeded".into()));
+        // The pool, the scheduler, and all programs that know the address of the browser.
+        let wanted = [1, 2, 3].map(|it| (format!("default/rollout-{it}"), "Succeeded".into()));
         assert_eq!(last, wanted.into());
     }
 

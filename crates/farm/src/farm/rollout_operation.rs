@@ -5,7 +5,8 @@
 //! begins or ends, it is right again after whatever was missed, and a farm without this record is rolled out
 //! in the same way.
 //!
-//! An operation is about one target: if the farm changes again, it ends as cancelled, and the next one begins.
+//! An operation is about one version of each component: if one changes again, it ends as cancelled, and the next
+//! one begins.
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +26,6 @@ use crate::api::{FARM_LABEL, MANAGED_BY_LABEL, MANAGER};
 
 /// The kind of work.
 pub const WORK: &str = "farm-rollout";
-/// The parameter that says what is rolled out.
-const TARGET: &str = "revision";
 /// How many operations that have ended are kept for a farm.
 const KEPT: usize = 5;
 
@@ -67,8 +66,6 @@ pub struct RolloutFacts<'a> {
     pub operations: Option<&'a [Operation]>,
     /// The components that are not being deleted, in the order of a roll-out.
     pub components: Vec<RolloutComponent>,
-    /// A hash of everything that is rolled out.
-    pub target: String,
     /// The time.
     pub now: Timestamp,
 }
@@ -99,7 +96,7 @@ pub fn decide(facts: &RolloutFacts<'_>) -> RolloutRecord {
             ended.push(operation);
             continue;
         }
-        let next = if operation.spec.parameters.get(TARGET) == Some(&facts.target) {
+        let next = if is_about(operation, &facts.components) {
             current = Some(operation);
             advance(facts, operation, &timeline)
         } else {
@@ -117,6 +114,15 @@ pub fn decide(facts: &RolloutFacts<'_>) -> RolloutRecord {
     let surplus = ended.len().saturating_sub(KEPT);
     record.forgotten = ended[..surplus].iter().map(|it| reference(it)).collect();
     record
+}
+
+/// Whether the operation rolls out what the components should be now. Those that were created or deleted since
+/// do not matter to it.
+fn is_about(operation: &Operation, components: &[RolloutComponent]) -> bool {
+    components.iter().all(|component| {
+        let revision = operation.spec.parameters.get(&component.name);
+        revision.is_none_or(|revision| *revision == component.revision)
+    })
 }
 
 /// Whether a component begins to be changed. One that waits does not: what it waits for may have failed, and
@@ -180,8 +186,9 @@ fn new(facts: &RolloutFacts<'_>, operations: &[Operation]) -> Operation {
     };
     let mut operation = Operation::planned(&key, &list, target);
     operation.spec.steps = changed.map(|it| it.name.clone()).collect();
-    let parameter = (TARGET.to_owned(), facts.target.clone());
-    operation.spec.parameters = [parameter].into();
+    let revisions = facts.components.iter();
+    let revisions = revisions.map(|it| (it.name.clone(), it.revision.clone()));
+    operation.spec.parameters = revisions.collect();
     let labels = operation.labels_mut();
     labels.insert(MANAGED_BY_LABEL.to_owned(), MANAGER.to_owned());
     if !facts.farm.name().is_empty() {

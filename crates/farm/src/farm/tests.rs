@@ -1,8 +1,10 @@
 //! The controller against an API server in the test's own process. The tests write what the controllers of a
 //! cluster would write, and a scheduler in memory answers about its queue.
 
+mod bad_input;
 mod cluster;
 mod limits;
+mod rights;
 mod stand_ins;
 
 use std::time::Duration;
@@ -142,6 +144,18 @@ async fn a_roll_out_goes_from_storage_to_browser_and_stops_where_it_fails() {
     );
     // The former configurations are gone.
     assert_eq!(cluster.list::<ConfigMap>().await.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_taken_back_leaves_no_configuration_behind() {
+    let cluster = TestCluster::ready().await;
+    let before = cluster.names::<ConfigMap>().await;
+    for listen_on in [json!("PodIP"), json!(null)] {
+        let change = json!({"spec": {"pod": {"listenOn": listen_on}}});
+        cluster.merge::<BuildbarnFrontend>("frontend", change).await;
+        cluster.settle().await;
+    }
+    assert_eq!(cluster.names::<ConfigMap>().await, before);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,8 @@
 //! What the record of a roll-out depends on, from a decision about the components.
 
-use std::fmt::Write as _;
-
 use super::{ComponentDecision, Member};
 use crate::farm::{
     facts::FarmFacts,
-    objects::hash_of,
     rollout::Phase,
     rollout_operation::{ComponentProgress, RolloutComponent, RolloutFacts},
 };
@@ -16,21 +13,14 @@ pub(super) fn gather<'a>(
     members: &[Member<'_>],
     decisions: &[ComponentDecision],
 ) -> RolloutFacts<'a> {
-    let (mut components, mut target) = (Vec::new(), String::new());
-    for (member, decision) in members.iter().zip(decisions) {
-        if member.component.is_deleting() {
-            continue;
-        }
-        let component = component(member, decision);
-        // Writing to a String does not fail.
-        let _ = writeln!(target, "{} {}", component.name, component.revision);
-        components.push(component);
-    }
+    let all = members.iter().zip(decisions);
+    let present = all.filter(|(member, _)| !member.component.is_deleting());
     RolloutFacts {
         farm: &facts.farm,
         operations: facts.operations.as_deref(),
-        components,
-        target: hash_of(&target),
+        components: present
+            .map(|(member, decision)| component(member, decision))
+            .collect(),
         now: facts.now,
     }
 }
@@ -55,6 +45,14 @@ fn progress(member: &Member<'_>, decision: &ComponentDecision) -> ComponentProgr
     }
     if member.problem.is_some() || member.waits_for.is_some() {
         return ComponentProgress::Pending;
+    }
+    let status = &member.component.status;
+    let seen = status.observed_generation == member.component.metadata.generation;
+    let mut conditions = status.conditions.iter().filter(|_| seen);
+    // What the server refused is tried again, which is no roll-out of its own.
+    if let Some(refused) = conditions.find(|it| it.type_ == "Ready" && it.reason == "WriteRefused")
+    {
+        return ComponentProgress::Failed(refused.message.clone());
     }
     let what = match member.phase {
         Phase::Settled => return ComponentProgress::Settled,

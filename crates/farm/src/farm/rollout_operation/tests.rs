@@ -47,9 +47,11 @@ impl History {
             farm: &self.farm,
             operations: Some(&self.operations),
             components: components
-                .map(|(name, progress)| component(name, progress.clone()))
+                .map(|(name, progress)| RolloutComponent {
+                    revision: target.to_owned(),
+                    ..component(name, progress.clone())
+                })
                 .collect(),
-            target: target.to_owned(),
             now: Timestamp::from_second(self.seconds).unwrap(),
         });
         let writes = record.updates.len() + record.forgotten.len();
@@ -160,6 +162,19 @@ fn a_change_during_a_roll_out_ends_it_and_begins_another() {
 }
 
 #[test]
+fn a_component_that_is_deleted_does_not_end_the_roll_out_of_the_others() {
+    use ComponentProgress::{Pending, Settled};
+    let mut history = History::new();
+    history.found("b", &[("storage", running()), ("worker", Pending)]);
+    history.found("b", &[("storage", running()), ("worker", Pending)]);
+    assert_eq!(history.found("b", &[("storage", running())]), 1);
+    history.found("b", &[("storage", Settled)]);
+    let (name, phase, steps) = history.last();
+    assert_eq!((&*name, phase), ("rollout-1", Phase::Succeeded));
+    assert!(steps.contains(&("worker".to_owned(), StepState::Skipped)));
+}
+
+#[test]
 fn a_new_farm_and_pods_that_restart_are_no_roll_outs() {
     let facts = |progress, replaces| {
         RolloutFacts {
@@ -169,7 +184,6 @@ fn a_new_farm_and_pods_that_restart_are_no_roll_outs() {
                 replaces,
                 ..component("storage", progress)
             }],
-            target: "a".to_owned(),
             now: Timestamp::UNIX_EPOCH,
         }
         .begins_name()
