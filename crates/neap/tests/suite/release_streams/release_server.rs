@@ -1,6 +1,6 @@
 //! A `neap up` with the example of releases, and the commands of its users.
 
-use std::{fs, process::Command, time::Duration};
+use std::{ffi::OsStr, fs, process::Command, time::Duration};
 
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::ConfigMap};
 use kube::{
@@ -36,17 +36,29 @@ pub(crate) struct ReleaseServer {
 }
 
 impl ReleaseServer {
-    /// A server with the objects of the example.
-    pub(crate) async fn up() -> Self {
+    /// A server without releases.
+    pub(crate) async fn empty() -> Self {
         let sandbox = Sandbox::new();
         let server = sandbox.up(&[]);
         let client = connect(&server.kubeconfig_path()).await;
-        let started = Self {
+        Self {
             sandbox,
             server,
             client,
             clock: Clock::system(),
-        };
+        }
+    }
+
+    /// A file with the example.
+    pub(crate) fn example_file(&self) -> String {
+        let file = self.sandbox.path("release.yaml");
+        fs::write(&file, EXAMPLE.replace(EXAMPLE_REGISTRY, self.registry())).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    /// A server with the objects of the example.
+    pub(crate) async fn up() -> Self {
+        let started = Self::empty().await;
         let text = EXAMPLE.replace(EXAMPLE_REGISTRY, started.registry());
         for document in text.split("\n---\n") {
             started
@@ -75,7 +87,16 @@ impl ReleaseServer {
     }
 
     pub(crate) fn neap_anywhere(&self, arguments: &[&str]) -> CommandOutput {
-        Command::new(env!("CARGO_BIN_EXE_neap"))
+        self.command(OsStr::new(env!("CARGO_BIN_EXE_neap")), arguments)
+    }
+
+    /// Runs a client in the namespace of the example.
+    pub(crate) fn run(&self, program: &OsStr, arguments: &[&str]) -> CommandOutput {
+        self.command(program, &[&["-n", NAMESPACE], arguments].concat())
+    }
+
+    fn command(&self, program: &OsStr, arguments: &[&str]) -> CommandOutput {
+        Command::new(program)
             .args(arguments)
             .env_clear()
             .env("HOME", self.sandbox.home())
@@ -123,7 +144,7 @@ impl ReleaseServer {
         self.api::<K>().get(name).await.unwrap()
     }
 
-    async fn until<T>(&self, what: &str, find: impl AsyncFn() -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&self, what: &str, find: impl AsyncFn() -> Option<T>) -> T {
         let waited = async {
             loop {
                 if let Some(found) = find().await {
