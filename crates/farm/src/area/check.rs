@@ -50,40 +50,43 @@ pub(super) fn findings(facts: &CheckFacts) -> Vec<Finding> {
         farm.ready += usize::from(status_of(object).state == Some(State::Ready));
         findings.extend(component(object));
     }
-    for ((namespace, label), farm) in &farms {
-        let needed = [
-            "BuildbarnStorage",
-            "BuildbarnScheduler",
-            "BuildbarnWorker",
-            "BuildbarnFrontend",
-        ];
-        let missing: Vec<_> = needed
-            .iter()
-            .filter(|kind| !farm.kinds.contains(**kind))
-            .copied()
-            .collect();
-        let name = if label.is_empty() {
-            format!("the farm of namespace {namespace}")
-        } else {
-            format!("the farm {label} of namespace {namespace}")
-        };
-        let Farm {
-            components, ready, ..
-        } = farm;
-        findings.push(if !missing.is_empty() {
-            let message = format!("{name} has no {}", missing.join(", no "));
-            Finding::note("farm", message, "nothing builds there until it has")
-        } else if ready < components {
-            let message = format!("{name}: {ready} of {components} components are ready");
-            Finding::note("farm", message, "the findings about its components say why")
-        } else {
-            Finding::ok(
-                "farm",
-                format!("{name} has all programs, and they are ready"),
-            )
-        });
-    }
+    findings.extend(farms.iter().map(|(name, farm)| state(name, farm)));
     findings
+}
+
+/// Whether a farm has all programs, and whether they are ready.
+fn state((namespace, label): &(String, String), farm: &Farm) -> Finding {
+    let needed = [
+        "BuildbarnStorage",
+        "BuildbarnScheduler",
+        "BuildbarnWorker",
+        "BuildbarnFrontend",
+    ];
+    let missing: Vec<_> = needed
+        .iter()
+        .filter(|kind| !farm.kinds.contains(**kind))
+        .copied()
+        .collect();
+    let name = if label.is_empty() {
+        format!("the farm of namespace {namespace}")
+    } else {
+        format!("the farm {label} of namespace {namespace}")
+    };
+    let Farm {
+        components, ready, ..
+    } = farm;
+    if !missing.is_empty() {
+        let message = format!("{name} has no {}", missing.join(", no "));
+        Finding::note("farm", message, "nothing builds there until it has")
+    } else if ready < components {
+        let message = format!("{name}: {ready} of {components} components are ready");
+        Finding::note("farm", message, "the findings about its components say why")
+    } else {
+        Finding::ok(
+            "farm",
+            format!("{name} has all programs, and they are ready"),
+        )
+    }
 }
 
 fn component(object: &Value) -> Option<Finding> {

@@ -106,7 +106,9 @@ impl Evaluations {
                 () = stop.cancelled() => return,
                 () = self.added.notified() => {}
                 Some(farms) = running.next() => {
-                    farms.into_iter().for_each(|farm| enqueuer.enqueue(farm));
+                    for farm in farms {
+                        enqueuer.enqueue(farm);
+                    }
                 }
             }
         }

@@ -172,7 +172,7 @@ async fn only_what_follows_from_the_text_is_a_finding() {
         let answer = answer(error).await;
         let (failure, ask_again) = pending(&answer);
         assert_eq!(failure, Some(&*text));
-        assert_eq!(ask_again, Some(INITIAL_RETRY - SECOND));
+        assert_eq!(ask_again, INITIAL_RETRY.checked_sub(SECOND));
     }
     for error in [
         EvaluationError::Failed("x".repeat(1 << 20)),
