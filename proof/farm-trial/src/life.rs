@@ -62,15 +62,15 @@ fn scale(replicas: u32) -> UserRequest {
 pub(crate) fn components(workers: u32) -> Vec<UserRequest> {
     let pool = json!({"replicas": workers, "instance": "linux", "drain": {"timeoutSeconds": 900}});
     vec![
-        create("BuildbarnStorage", "storage", json!({"replicas": 1})),
-        create("BuildbarnScheduler", "scheduler", json!({})),
-        create("BuildbarnWorker", "linux", pool),
-        create("BuildbarnFrontend", "frontend", json!({"replicas": 1})),
-        create("BuildbarnBrowser", "browser", json!({"replicas": 1})),
+        create("BuildbarnStorage", "storage", &json!({"replicas": 1})),
+        create("BuildbarnScheduler", "scheduler", &json!({})),
+        create("BuildbarnWorker", "linux", &pool),
+        create("BuildbarnFrontend", "frontend", &json!({"replicas": 1})),
+        create("BuildbarnBrowser", "browser", &json!({"replicas": 1})),
     ]
 }
 
-fn create(kind: &str, name: &str, spec: Value) -> UserRequest {
+fn create(kind: &str, name: &str, spec: &Value) -> UserRequest {
     UserRequest::Create(json!({
         "apiVersion": "buildbarn.io/v1alpha1", "kind": kind,
         "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec,

@@ -120,6 +120,12 @@ fn id(pod: &str) -> WorkerId {
     ])
 }
 
+/// The pods that are drained.
+fn drained(queue: &BuildQueue) -> BTreeSet<String> {
+    let drains = queue.drains().into_iter();
+    drains.filter_map(|mut drain| drain.remove("pod")).collect()
+}
+
 impl Scheduler {
     fn new(clock: Clock) -> Self {
         let name = QueueName::of(&BuildbarnWorkerSpec::default());
@@ -215,7 +221,7 @@ impl Workers {
     }
 
     fn restart(&mut self, queue: &BuildQueue, registration: SignedDuration) {
-        let drained = self.drained(queue);
+        let drained = drained(queue);
         let idle = self.running.iter().filter(|(_, busy)| busy.is_none());
         let idle = idle.map(|(pod, _)| pod.clone());
         let idle = idle.filter(|pod| drained.contains(pod)).collect();
@@ -232,17 +238,12 @@ impl Workers {
         }
     }
 
-    fn drained(&self, queue: &BuildQueue) -> BTreeSet<String> {
-        let drains = queue.drains().into_iter();
-        drains.filter_map(|mut drain| drain.remove("pod")).collect()
-    }
-
     /// Workers that are neither busy nor drained begin an action.
     fn assign(&mut self, queue: &BuildQueue) {
         if self.registers_at.is_some() {
             return;
         }
-        let drained = self.drained(queue);
+        let drained = drained(queue);
         for (pod, busy) in &mut self.running {
             if busy.is_some() || drained.contains(pod) {
                 continue;

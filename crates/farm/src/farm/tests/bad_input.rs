@@ -117,15 +117,14 @@ async fn a_configuration_that_fails_or_takes_a_port_twice_is_not_rolled_out() {
     let before = cluster.revision("browser").await;
     let change = json!({"spec": {"configMapName": "mine"}});
     cluster.merge::<BuildbarnBrowser>("browser", change).await;
-    let twice = format!(
-        "local it = import 'rendered.jsonnet'; it + {{ httpServers: it.httpServers + it.httpServers }}",
-    );
+    let twice = "local it = import 'rendered.jsonnet'; \
+         it + { httpServers: it.httpServers + it.httpServers }";
     for (text, part) in [
         ("error 'no'", "no"),
         ("{ a: import '/etc/passwd' }", "/etc/passwd"),
         ("{", "browser.jsonnet"),
         (
-            &*twice,
+            twice,
             "is the port of httpServers[0].listenAddresses[0] too",
         ),
     ] {
