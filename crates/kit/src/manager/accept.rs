@@ -57,3 +57,26 @@ pub async fn accept<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_send_what_they_have() {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+        let stop = CancellationToken::new();
+        let serve = move |stream: TcpStream| {
+            let sender = sender.clone();
+            async move { sender.send(stream.nodelay().unwrap()).await.unwrap() }
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(socket, 1, Clock::system(), stop.clone(), serve));
+        let _client = TcpStream::connect(address).await.unwrap();
+        assert_eq!(receiver.recv().await, Some(true));
+        stop.cancel();
+        tasks.join_next().await.unwrap().unwrap();
+    }
+}
