@@ -42,7 +42,8 @@ impl Validation {
 
     /// The configurations that are files of their own, and not part of a manifest.
     pub fn own_files(&self) -> impl Iterator<Item = &String> {
-        self.configs.keys().filter(|file| file.ends_with(".json"))
+        let is_own = |file: &&String| Path::new(file).extension().is_some_and(|it| it == "json");
+        self.configs.keys().filter(is_own)
     }
 
     fn add(&mut self, file: &str, text: &str) {

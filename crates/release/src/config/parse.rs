@@ -181,6 +181,17 @@ pub(super) fn problems(config: &ReleaseConfig) -> Vec<Problem> {
         "to".into(),
         "a stream that is not Stable names its target ImageStream",
     );
+    verifications(config, &mut problems);
+    publications(config, &mut problems);
+    problems
+}
+
+fn verifications(config: &ReleaseConfig, problems: &mut Vec<Problem>) {
+    let mut require = |holds: bool, path: String, message: &str| {
+        if !holds {
+            problems.push(Problem::new(path, message));
+        }
+    };
     for (key, one) in &config.verify {
         require(
             !key.is_empty(),
@@ -205,6 +216,14 @@ pub(super) fn problems(config: &ReleaseConfig) -> Vec<Problem> {
         let path = format!("verify.{key}.aggregatedProwJob.analysisJobCount");
         require((1..=100).contains(&count), path, "it is from 1 to 100");
     }
+}
+
+fn publications(config: &ReleaseConfig, problems: &mut Vec<Problem>) {
+    let mut require = |holds: bool, path: String, message: &str| {
+        if !holds {
+            problems.push(Problem::new(path, message));
+        }
+    };
     for (key, one) in &config.publish {
         require(!key.is_empty(), "publish".into(), "an entry has a name");
         let tag = one.tag_ref.as_ref().is_none_or(|it| !it.name.is_empty());
@@ -229,5 +248,4 @@ pub(super) fn problems(config: &ReleaseConfig) -> Vec<Problem> {
         let path = format!("publish.{key}.imageStreamRef.name");
         require(stream, path, "an ImageStream has a name");
     }
-    problems
 }
