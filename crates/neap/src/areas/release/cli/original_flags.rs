@@ -77,12 +77,7 @@ mod tests {
             "--verify-jira",
         ];
         let cli = Cli::try_parse_from(arguments).unwrap();
-        let given = [
-            "--artifacts",
-            "--tools-image-stream-tag",
-            "--verify-jira",
-            "-v",
-        ];
+        let given = ["--artifacts", "--tools-image-stream-tag", "--verify-jira"];
         assert_eq!(cli.flags.given(), given);
         assert!(Cli::try_parse_from(["neap", "--prow-job-kubeconfig=/etc/k"]).is_err());
     }
