@@ -95,7 +95,7 @@ pub(in super::super) struct InfoOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("selection").args(["file", "credentials_requests", "tools", "command"])), after_help = EXTRACT_EXAMPLES)]
+#[command(group(ArgGroup::new("selection").args(["file", "credentials_requests", "tools", "command", "git"])), after_help = EXTRACT_EXAMPLES)]
 pub(in super::super) struct ExtractOptions {
     /// Payload
     #[arg(value_name = "PULLSPEC")]
