@@ -120,6 +120,7 @@ fn is_asleep(deployment: &Value) -> bool {
     has(deployment, "Hibernating", "True")
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "kinds may have none")]
 fn assess(deployment: &Value, _now: Timestamp) -> Option<Assessment> {
     let mut assessment = Assessment {
         verdict: Verdict::Healthy,

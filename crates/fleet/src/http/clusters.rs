@@ -218,18 +218,13 @@ async fn change(
             frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
             continue;
         }
-        let action = if decision.created {
-            "create cluster"
+        let (action, status) = if decision.created {
+            ("create cluster", StatusCode::CREATED)
         } else {
-            "update cluster"
+            ("update cluster", StatusCode::OK)
         };
         let committed = frontend.commit(&id, existing.as_ref(), &decision, action);
         if matches!(committed.await?, Committed::Done) {
-            let status = if decision.created {
-                StatusCode::CREATED
-            } else {
-                StatusCode::OK
-            };
             let answer = cluster_answer(status, &shown(api, &decision.document), None);
             let operation = text(&decision.operation, "/id");
             return Ok(accepted(&frontend, &request, answer, &id, operation, api));
