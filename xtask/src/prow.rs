@@ -136,7 +136,7 @@ impl Lab {
             folder,
             processes: vec![server],
         };
-        let ready = lab.until("neap up is ready", START_LIMIT, || {
+        let ready = until("neap up is ready", START_LIMIT, || {
             let text = lab.read("neap.out");
             // The line about stopping is the last one.
             let is_whole = text.contains("\n  stop ");
@@ -228,7 +228,7 @@ impl Lab {
     /// Waits for a release whose condition is true; its name.
     fn release_with(&self, condition: &str) -> Result<String> {
         let what = format!("a release has the condition {condition}");
-        self.until(&what, VERDICT_LIMIT, || {
+        until(&what, VERDICT_LIMIT, || {
             let list = self.list("releasepayloads")?;
             let found = list.into_iter().find(|payload| {
                 let conditions = payload["status"]["conditions"].as_array();
@@ -270,24 +270,19 @@ impl Lab {
         ensure!(said.contains(&wanted), "{said}");
         Ok(())
     }
+}
 
-    /// Asks again and again until there is an answer; Prow must go on meanwhile.
-    fn until<T>(
-        &self,
-        what: &str,
-        limit: Duration,
-        mut ask: impl FnMut() -> Result<Option<T>>,
-    ) -> Result<T> {
-        let watch = Stopwatch::start();
-        loop {
-            if let Some(answer) = ask()? {
-                return Ok(answer);
-            }
-            if watch.elapsed() > limit {
-                bail!("not after {watch}: {what}");
-            }
-            thread::park_timeout(POLL_INTERVAL);
+/// Asks again and again until there is an answer; Prow must go on meanwhile.
+fn until<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let watch = Stopwatch::start();
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(answer);
         }
+        if watch.elapsed() > limit {
+            bail!("not after {watch}: {what}");
+        }
+        thread::park_timeout(POLL_INTERVAL);
     }
 }
 

@@ -44,7 +44,6 @@ use crate::{
     cli::UpOptions,
     environment,
     exit::{Exit, Failure},
-    logging,
     symbols::Symbols,
 };
 

@@ -55,46 +55,26 @@ async fn an_annotated_service_gets_an_elasti_service_until_the_annotation_goes()
         elasti_service.metadata.owner_references.as_ref().unwrap()[0].name,
         "shop"
     );
+    let cooldown = async || {
+        let found = cluster.elasti_service("shop").await;
+        found.unwrap().spec.cooldown_period
+    };
     // Changes of the annotations are applied, and changes of the ElastiService are reverted.
     cluster
         .annotate::<Service>("shop", json!({COOLDOWN: "1m"}))
         .await;
-    assert_eq!(
-        cluster
-            .elasti_service("shop")
-            .await
-            .unwrap()
-            .spec
-            .cooldown_period,
-        Some(60)
-    );
+    assert_eq!(cooldown().await, Some(60));
     let parameters = PatchParams::default();
     let change = Patch::Merge(json!({"spec": {"cooldownPeriod": 5}}));
     let services = cluster.api::<ElastiService>();
     services.patch("shop", &parameters, &change).await.unwrap();
     cluster.clock.sleep(Duration::from_secs(1)).await;
-    assert_eq!(
-        cluster
-            .elasti_service("shop")
-            .await
-            .unwrap()
-            .spec
-            .cooldown_period,
-        Some(60)
-    );
+    assert_eq!(cooldown().await, Some(60));
     // An invalid annotation is reported, and changes nothing.
     cluster
         .annotate::<Service>("shop", json!({COOLDOWN: "soon"}))
         .await;
-    assert_eq!(
-        cluster
-            .elasti_service("shop")
-            .await
-            .unwrap()
-            .spec
-            .cooldown_period,
-        Some(60)
-    );
+    assert_eq!(cooldown().await, Some(60));
     let events = cluster.events().await;
     let refused = events
         .iter()

@@ -439,30 +439,7 @@ async fn read_base(
         Some((outer, _)) => outer,
         None => client.manifest(&reference).await?,
     };
-    let mut children = Vec::new();
-    let images = match outer.list() {
-        Some(list) if keep_list => {
-            children = list
-                .manifests()
-                .iter()
-                .filter(|it| is_image(it))
-                .cloned()
-                .collect();
-            if children.is_empty() {
-                return Err(Error::EmptyList(reference.to_string()));
-            }
-            let mut images = Vec::new();
-            for child in &children {
-                images.push(
-                    client
-                        .manifest(&reference.at_digest(child.digest()))
-                        .await?,
-                );
-            }
-            images
-        }
-        _ => vec![one_image(client, &reference, &outer).await?],
-    };
+    let (images, children) = base_images(client, &reference, &outer, keep_list).await?;
     let mut bases = Vec::new();
     for manifest in images {
         let config = client.config(&reference, &manifest).await?;
@@ -477,6 +454,30 @@ async fn read_base(
         images: bases,
         list: (!children.is_empty()).then_some((outer, children)),
     })
+}
+
+/// The images of a base: those of its list if the list is kept, with their descriptors, and otherwise one.
+async fn base_images(
+    client: &RegistryClient,
+    reference: &ImageRef,
+    outer: &Manifest,
+    keep_list: bool,
+) -> Result<(Vec<Manifest>, Vec<Descriptor>), Error> {
+    let Some(list) = outer.list().filter(|_| keep_list) else {
+        let image = one_image(client, reference, outer).await?;
+        return Ok((vec![image], Vec::new()));
+    };
+    let children = list.manifests().iter().filter(|it| is_image(it));
+    let children: Vec<_> = children.cloned().collect();
+    if children.is_empty() {
+        return Err(Error::EmptyList(reference.to_string()));
+    }
+    let mut images = Vec::new();
+    for child in &children {
+        let child = reference.at_digest(child.digest());
+        images.push(client.manifest(&child).await?);
+    }
+    Ok((images, children))
 }
 
 /// Attestations are in lists, too, under a platform that is unknown.

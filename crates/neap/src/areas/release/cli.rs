@@ -99,8 +99,8 @@ impl AreaCommand for Command {
             ReleaseCommand::HandBack(options) => {
                 block_on(moving::move_to(Owner::Original, &options, symbols, out))
             }
-            ReleaseCommand::Controller(options) => controllers::controller(options),
-            ReleaseCommand::Payloads(options) => controllers::payloads(options),
+            ReleaseCommand::Controller(options) => controllers::controller(*options),
+            ReleaseCommand::Payloads(options) => controllers::payloads(*options),
             ReleaseCommand::Tools(command) => command.run(out),
         }
     }
@@ -175,10 +175,10 @@ enum ReleaseCommand {
     HandBack(MoveOptions),
 
     /// Run the release controller: streams, Jobs, verification, publication, garbage collection
-    Controller(ControllerOptions),
+    Controller(Box<ControllerOptions>),
 
     /// Run the payload controller, which gives the verdicts
-    Payloads(PayloadsOptions),
+    Payloads(Box<PayloadsOptions>),
 
     #[command(flatten)]
     Tools(ToolCommand),

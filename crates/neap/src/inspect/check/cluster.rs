@@ -68,37 +68,50 @@ fn findings(report: &StatusReport) -> Vec<Finding> {
         }
     }
     for (name, lines, kinds, well) in lists {
-        let unseen = report.hidden(kinds);
-        let (old, with_problems): (Vec<_>, Vec<_>) = lines
+        findings.extend(findings_of_list(report, name, lines, kinds, &well));
+    }
+    findings
+}
+
+/// What is said about the objects of one list: in one line if all are well.
+fn findings_of_list(
+    report: &StatusReport,
+    name: &str,
+    lines: &[ObjectStatus],
+    kinds: &[&str],
+    well: &str,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let unseen = report.hidden(kinds);
+    let (old, with_problems): (Vec<_>, Vec<_>) = lines
+        .iter()
+        .filter(|line| !line.is_fine())
+        .partition(|line| line.is_superseded);
+    if !unseen.is_empty() {
+        let message = format!("skipped: you may not read {}", unseen.join(", "));
+        findings.push(Finding::note(name, message, PERMISSION_HINT));
+    } else if lines.is_empty() && name == "nodes" {
+        let hint = "pods stay pending until a node joins";
+        findings.push(Finding::note(name, "none", hint));
+    } else if with_problems.is_empty() {
+        let message = match (name, lines.len()) {
+            ("pods" | "claims", _) => well.to_owned(),
+            (_, 0) => "none".to_owned(),
+            (_, count) => format!("{count}, {well}"),
+        };
+        findings.push(Finding::ok(name, message));
+    }
+    findings.extend(
+        with_problems
             .iter()
-            .filter(|line| !line.is_fine())
-            .partition(|line| line.is_superseded);
-        if !unseen.is_empty() {
-            let message = format!("skipped: you may not read {}", unseen.join(", "));
-            findings.push(Finding::note(name, message, PERMISSION_HINT));
-        } else if lines.is_empty() && name == "nodes" {
-            let hint = "pods stay pending until a node joins";
-            findings.push(Finding::note(name, "none", hint));
-        } else if with_problems.is_empty() {
-            let message = match (name, lines.len()) {
-                ("pods" | "claims", _) => well.clone(),
-                (_, 0) => "none".to_owned(),
-                (_, count) => format!("{count}, {well}"),
-            };
-            findings.push(Finding::ok(name, message));
-        }
-        findings.extend(
-            with_problems
-                .iter()
-                .take(MAX_LISTED)
-                .map(|line| finding(name, line)),
-        );
-        findings.extend(more(name, with_problems.len()));
-        if !old.is_empty() {
-            let message = format!("{} of releases that newer ones have replaced", old.len());
-            let hint = "they need nothing; list them with neap status -A";
-            findings.push(Finding::note(name, message, hint));
-        }
+            .take(MAX_LISTED)
+            .map(|line| finding(name, line)),
+    );
+    findings.extend(more(name, with_problems.len()));
+    if !old.is_empty() {
+        let message = format!("{} of releases that newer ones have replaced", old.len());
+        let hint = "they need nothing; list them with neap status -A";
+        findings.push(Finding::note(name, message, hint));
     }
     findings
 }

@@ -88,34 +88,7 @@ async fn what_a_sync_set_wants_is_in_the_cluster_and_what_it_wants_no_more_is_no
     .await;
     assert!(maps.get_opt("one").await.unwrap().is_some());
 
-    // A Secret of the cluster of Hive.
-    let mapping = json!({
-        "sourceRef": {"name": "registry"},
-        "targetRef": {"name": "pulled", "namespace": "synced"},
-    });
-    let secrets: Api<Secret> = Api::namespaced(hive.clone(), &namespace);
-    let registry: Secret = serde_json::from_value(json!({
-        "metadata": {"name": "registry"}, "stringData": {"token": "hush"},
-    }))
-    .unwrap();
-    let parameters = PostParams::default();
-    secrets.create(&parameters, &registry).await.unwrap();
-    set_with_secrets(&hive, &namespace, json!([space]), json!([mapping])).await;
-    let copies: Api<Secret> = Api::namespaced(guest.clone(), "synced");
-    let copy = until("the Secret is copied", async || {
-        copies.get_opt("pulled").await.unwrap()
-    });
-    assert_eq!(copy.await.data.unwrap()["token"].0, b"hush");
-    set(&hive, &namespace, json!([space])).await;
-    until("a Secret that is mapped no more is gone", async || {
-        copies
-            .get_opt("pulled")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    copies_a_secret(&hive, &guest, &namespace, &space).await;
 
     // A kind that the cluster does not have fails, and administrators see why.
     let odd = json!({"apiVersion": "odd.example.com/v1", "kind": "Odd", "metadata": {"name": "x"}});
@@ -148,5 +121,36 @@ async fn what_a_sync_set_wants_is_in_the_cluster_and_what_it_wants_no_more_is_no
                 .then_some(())
         },
     )
+    .await;
+}
+
+/// A Secret of the cluster of Hive is copied while the set maps it.
+async fn copies_a_secret(hive: &Client, guest: &Client, namespace: &str, space: &Value) {
+    let mapping = json!({
+        "sourceRef": {"name": "registry"},
+        "targetRef": {"name": "pulled", "namespace": "synced"},
+    });
+    let secrets: Api<Secret> = Api::namespaced(hive.clone(), namespace);
+    let registry: Secret = serde_json::from_value(json!({
+        "metadata": {"name": "registry"}, "stringData": {"token": "hush"},
+    }))
+    .unwrap();
+    let parameters = PostParams::default();
+    secrets.create(&parameters, &registry).await.unwrap();
+    set_with_secrets(hive, namespace, json!([space]), json!([mapping])).await;
+    let copies: Api<Secret> = Api::namespaced(guest.clone(), "synced");
+    let copy = until("the Secret is copied", async || {
+        copies.get_opt("pulled").await.unwrap()
+    });
+    assert_eq!(copy.await.data.unwrap()["token"].0, b"hush");
+    set(hive, namespace, json!([space])).await;
+    until("a Secret that is mapped no more is gone", async || {
+        copies
+            .get_opt("pulled")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
     .await;
 }

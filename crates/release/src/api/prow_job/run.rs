@@ -314,8 +314,8 @@ mod tests {
         serde_json::from_str(&object.to_string()).unwrap()
     }
 
-    fn time(text: &str) -> Option<Time> {
-        Some(Time(text.parse().unwrap()))
+    fn time(text: &str) -> Time {
+        Time(text.parse().unwrap())
     }
 
     #[test]
@@ -335,9 +335,9 @@ mod tests {
         assert_eq!(run.annotation(labels::PAYLOAD), None, "it is a label");
         assert_eq!(run.annotation("other"), None);
         assert_eq!(run.state(), ProwJobState::Success);
-        assert_eq!(run.created(), time("2026-01-02T03:04:05Z"));
-        assert_eq!(run.start_time(), time("2026-01-02T03:04:06Z"));
-        assert_eq!(run.completion_time(), time("2026-01-02T04:04:06Z"));
+        assert_eq!(run.created(), Some(time("2026-01-02T03:04:05Z")));
+        assert_eq!(run.start_time(), Some(time("2026-01-02T03:04:06Z")));
+        assert_eq!(run.completion_time(), Some(time("2026-01-02T04:04:06Z")));
         let url = "https://prow.example.com/view/gs/results/logs/periodic-aws/1900000000000000001";
         assert_eq!(run.url(), url);
         assert!(!run.is_terminating());
@@ -396,7 +396,7 @@ mod tests {
             (&one.url.0, &other.url.0),
             (&one.kept[1].1, &other.kept[1].1),
         ] {
-            assert!(std::ptr::eq(&**one, &**other), "{one:?}");
+            assert_eq!(one.as_ptr(), other.as_ptr(), "{one:?}");
         }
         assert!(
             size_of::<ProwJobRun>() <= 208,

@@ -140,6 +140,10 @@ fn merges_are_listed_with_their_issues_and_other_commits_counted() {
         .collect();
     assert_eq!(ids, [("123".to_owned(), 0), ("OCPBUGS-12".to_owned(), 1)]);
     let json: serde_json::Value = serde_json::from_str(&changelog.to_json().unwrap()).unwrap();
+    assert_json(&json, &merged, &link(&format!("commit/{last}")));
+}
+
+fn assert_json(json: &serde_json::Value, merged: &str, newest: &str) {
     let updated = &json["updatedImages"][0];
     assert_eq!(
         (&updated["name"], &updated["elidedCommits"]),
@@ -150,11 +154,8 @@ fn merges_are_listed_with_their_issues_and_other_commits_counted() {
         (&commit["pullID"], &commit["subject"]),
         (&7.into(), &"use <less> memory".into())
     );
-    assert_eq!(commit["commitID"], *merged);
-    assert_eq!(
-        json["newImages"][0]["commit"],
-        link(&format!("commit/{last}"))
-    );
+    assert_eq!(commit["commitID"], merged);
+    assert_eq!(json["newImages"][0]["commit"], newest);
     assert_eq!(json["removedImages"][0]["name"], "gone");
 }
 

@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn waiting_for(status: Value) -> String {
+    fn waiting_for(status: &Value) -> String {
         let object = json!({
             "metadata": {"name": "linux", "namespace": "builds", "generation": 2}, "spec": {},
             "status": status,
@@ -164,22 +164,22 @@ mod tests {
     #[test]
     fn a_drain_that_takes_too_long_says_what_it_waits_for() {
         let drain = |running: Value| json!({"pattern": {"pod": "w-0"}, "reason": "Cordon", "running": running});
-        let silent = waiting_for(json!({
+        let silent = waiting_for(&json!({
             "state": "Reconciling", "observedGeneration": 2, "drains": [drain(json!(null))],
             "conditions": [condition("Draining", "SchedulerDoesNotAnswer")],
         }));
         assert!(silent.contains("NT-FARM-0004"), "{silent}");
         assert!(silent.contains("the scheduler does not answer"), "{silent}");
         assert!(silent.contains("cannot be reached"), "{silent}");
-        let unseen = waiting_for(json!({"state": "Ready", "observedGeneration": 1}));
+        let unseen = waiting_for(&json!({"state": "Ready", "observedGeneration": 1}));
         assert!(unseen.contains("the operator has not taken up"), "{unseen}");
-        let none = waiting_for(json!({
+        let none = waiting_for(&json!({
             "state": "Creating", "observedGeneration": 2,
             "conditions": [condition("Ready", "WaitingForPods")],
         }));
         assert!(none.contains("is not drained yet"), "{none}");
         assert!(none.contains("cannot be reached"), "{none}");
-        let busy = waiting_for(json!({
+        let busy = waiting_for(&json!({
             "state": "Ready", "observedGeneration": 2, "drains": [drain(json!(3))],
         }));
         assert!(busy.contains("still runs 3 actions"), "{busy}");

@@ -201,7 +201,7 @@ fn failed(error: &Error, scheduler: &Component) -> Failure {
     };
     let why = error.to_string();
     let what = "the build queue cannot be read";
-    Failure::new(error.code().0, exit, what, &why).remedy(&remedy(scheduler))
+    Failure::new(error.code().0, exit, what, &why).remedy(remedy(scheduler))
 }
 
 /// A scheduler that does not run is not reached by forwarding its port either.

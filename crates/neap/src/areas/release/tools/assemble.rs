@@ -47,7 +47,7 @@ pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Resul
     let request = request(options, source.as_ref()).await?;
     let progress = Progress::default();
     let quiet = options.registry.quiet;
-    let building = builder::build(&client, request);
+    let building = Box::pin(builder::build(&client, request));
     let built = progress::show("read", quiet, &progress, building).await;
     let built = built.map_err(|error| failed("cannot assemble the payload", &error))?;
     for warning in &built.warnings {

@@ -49,11 +49,11 @@ fn a_folder_that_cannot_be_made_is_named() {
 
 /// The names and contents of all files.
 fn contents(folder: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries
         .map(|entry| {
             let name = entry.file_name().into_string().unwrap();
-            (name, std::fs::read(entry.path()).unwrap())
+            (name, fs::read(entry.path()).unwrap())
         })
         .collect()
 }
@@ -94,8 +94,8 @@ fn verify_reports_what_open_would_and_changes_nothing() {
         let cut = bytes[..bytes.len() / 3].to_vec();
         for damaged in [None, Some(flipped), Some(cut), Some(b"noise\n".to_vec())] {
             match &damaged {
-                None => std::fs::remove_file(&path).unwrap(),
-                Some(bytes) => std::fs::write(&path, bytes).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+                Some(bytes) => fs::write(&path, bytes).unwrap(),
             }
             let before = contents(&folder);
             let verified = Journal::verify(&folder).map_err(|error| error.to_string());
@@ -104,13 +104,13 @@ fn verify_reports_what_open_would_and_changes_nothing() {
             assert_eq!(verified, opened, "{name}");
             refused += usize::from(opened.is_err());
             for (name, bytes) in &good {
-                std::fs::write(folder.join(name), bytes).unwrap();
+                fs::write(folder.join(name), bytes).unwrap();
             }
             for name in contents(&folder)
                 .keys()
                 .filter(|name| !good.contains_key(*name))
             {
-                std::fs::remove_file(folder.join(name)).unwrap();
+                fs::remove_file(folder.join(name)).unwrap();
             }
         }
     }
