@@ -13,7 +13,6 @@
 mod access;
 mod body;
 mod etag;
-mod host;
 mod listener;
 mod problem;
 #[cfg(test)]
@@ -25,9 +24,9 @@ pub use self::{
     access::{AccessLog, RequestId, access_log},
     body::{BodyError, read_json, reject_duplicate_keys},
     etag::{IfMatch, IfNoneMatch, if_match, if_none_match},
-    host::check_host,
     listener::{HttpLimits, Peer, server},
     problem::Problem,
     tls::{ClientCertificates, TlsError, TlsFiles, TlsIdentity, reload},
     token::{BearerError, TokenReviews, UserInfo},
 };
+pub use crate::host_header::check_host;

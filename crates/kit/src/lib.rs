@@ -22,6 +22,8 @@ pub mod hash;
 
 pub mod suggest;
 
+mod host_header;
+
 pub mod why;
 
 pub mod schema;

@@ -217,6 +217,7 @@ impl Writer {
             kind: format!("{} {}", K::api_version(kind), K::kind(kind)),
             key: key.clone(),
             subresource: subresource.map(str::to_owned),
+            reason: self.reason.clone(),
         }
     }
 

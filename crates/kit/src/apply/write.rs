@@ -1,10 +1,10 @@
 //! A write, as observers receive it.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 
-use super::Error;
+use super::{Error, Writer};
 use crate::key::Key;
 
 /// A write to an object.
@@ -20,6 +20,8 @@ pub struct Write {
     pub key: Key,
     /// The subresource, if not the whole object is written.
     pub subresource: Option<String>,
+    /// Why, for writes that carry out the decision of a user.
+    pub reason: Option<Arc<str>>,
 }
 
 impl fmt::Display for Write {
@@ -31,6 +33,14 @@ impl fmt::Display for Write {
             Some(subresource) => write!(f, "{verb} {subresource} of {kind} {key}"),
             None => write!(f, "{verb} {kind} {key}"),
         }
+    }
+}
+
+impl Writer {
+    /// The same writer, whose writes have this reason in the audit.
+    pub fn with_reason(mut self, reason: &str) -> Self {
+        self.reason = Some(reason.into());
+        self
     }
 }
 

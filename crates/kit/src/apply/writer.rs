@@ -71,6 +71,7 @@ pub struct Writer {
     timeout: Duration,
     telemetry: Telemetry,
     write_observer: Option<Arc<dyn WriteObserver>>,
+    pub(super) reason: Option<Arc<str>>,
 }
 
 /// [`Client`] does not implement `Debug`.
@@ -100,6 +101,7 @@ impl Writer {
             timeout: WRITE_TIMEOUT,
             telemetry: Telemetry::default(),
             write_observer: None,
+            reason: None,
         }
     }
 
@@ -357,6 +359,7 @@ impl Writer {
             kind: format!("{api_version} {kind}"),
             key: key.clone(),
             subresource: subresource.map(str::to_owned),
+            reason: self.reason.clone(),
         }
     }
 

@@ -19,6 +19,9 @@ pub struct AuditedAction {
     pub object: String,
     /// The result: `done` or an error.
     pub outcome: String,
+    /// Why, if it carries out the decision of a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// An action and its index in the chain.

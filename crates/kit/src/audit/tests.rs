@@ -10,6 +10,7 @@ fn action(number: u64) -> AuditedAction {
         action: "apply".into(),
         object: format!("v1 ConfigMap shop/{number}"),
         outcome: "done".into(),
+        reason: None,
     }
 }
 

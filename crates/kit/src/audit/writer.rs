@@ -73,13 +73,18 @@ impl Audit {
 
     /// Records that `actor` did `action` to `object` with this outcome. Waits while the queue is full.
     pub async fn record(&self, actor: &str, action: &str, object: &str, outcome: &str) {
-        let action = AuditedAction {
+        self.send(AuditedAction {
             time: self.clock.now(),
             actor: actor.to_owned(),
             action: action.to_owned(),
             object: object.to_owned(),
             outcome: outcome.to_owned(),
-        };
+            reason: None,
+        })
+        .await;
+    }
+
+    async fn send(&self, action: AuditedAction) {
         if let Err(lost) = self.outbox.send(action).await {
             tracing::error!(action = ?lost.0, "the audit has ended, and this action is not recorded");
         }
@@ -110,10 +115,14 @@ impl WriteObserver for Audit {
             None => write.verb.to_owned(),
         };
         let outcome = outcome.map_or_else(ToString::to_string, |()| "done".to_owned());
-        Box::pin(async move {
-            self.record(&write.manager, &action, &object, &outcome)
-                .await;
-        })
+        Box::pin(self.send(AuditedAction {
+            time: self.clock.now(),
+            actor: write.manager.clone(),
+            action,
+            object,
+            outcome,
+            reason: write.reason.as_deref().map(str::to_owned),
+        }))
     }
 }
 

@@ -38,6 +38,14 @@ impl Tools {
         self
     }
 
+    /// The same tools, whose writes have this reason in the audit.
+    pub fn with_reason(&self, reason: &str) -> Self {
+        Self {
+            writer: self.writer.clone().with_reason(reason),
+            ..self.clone()
+        }
+    }
+
     /// Records an Event about an object.
     pub async fn record<K: Resource<DynamicType = ()>>(&self, about: &K, draft: &EventDraft) {
         self.recorder.record(about, draft).await;

@@ -48,11 +48,14 @@ async fn writes_of_a_context_are_counted_and_audited() {
     let stop = CancellationToken::new();
     let writing = async {
         let map = map(&server, "m");
-        context.writer("sorter").create(&map).await.unwrap();
+        let writer = context.writer("sorter").with_reason("it was asked for");
+        writer.create(&map).await.unwrap();
         stop.cancel();
     };
     tokio::join!(audit_writer.run(stop.clone()), writing);
     assert_eq!(audit.head().index, 1);
+    let log = std::fs::read_to_string(folder.path().join("audit")).unwrap();
+    assert!(log.contains(r#""reason":"it was asked for""#), "{log}");
     let counted = r#"neaptide_writes_total{manager="sorter",verb="create",result="written"} 1"#;
     assert!(process.metrics().contains(counted));
 }

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutLayer;
 
-use super::{TlsIdentity, check_host};
-use crate::{clock::Clock, manager::Component};
+use super::TlsIdentity;
+use crate::{clock::Clock, host_header::check_host, manager::Component};
 
 /// The delay after a connection could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);

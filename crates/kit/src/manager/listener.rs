@@ -12,7 +12,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use super::{Component, Health, accept};
-use crate::telemetry::ChunkedText;
+use crate::{host_header::check_host, telemetry::ChunkedText};
 
 /// The maximum number of connections; more wait in the accept queue.
 const MAX_CONNECTIONS: usize = 64;
@@ -56,9 +56,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let token = request.headers().get(header::AUTHORIZATION);
-        let token = token.map(http::HeaderValue::as_bytes);
-        let response = respond(&health, request.method(), request.uri().path(), token);
+        let response = match check_host(request.version(), request.uri(), request.headers()) {
+            Err(why) => text(StatusCode::BAD_REQUEST, why),
+            Ok(()) => {
+                let token = request.headers().get(header::AUTHORIZATION);
+                let token = token.map(http::HeaderValue::as_bytes);
+                respond(&health, request.method(), request.uri().path(), token)
+            }
+        };
         async move { Ok::<_, Infallible>(response) }
     });
     let mut server = http1::Builder::new();

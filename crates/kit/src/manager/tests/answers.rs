@@ -146,10 +146,43 @@ async fn the_listener_stops_while_all_connections_are_in_use() {
     assert_eq!(ended, Ok(()));
 }
 
+#[tokio::test]
+async fn the_listener_refuses_requests_without_one_clear_host() {
+    let mut bench = bench();
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let health = bench.manager.health();
+    bench.manager.add(listener(socket, health));
+    let stop = CancellationToken::new();
+    let clients = async {
+        for (target, hosts, status) in [
+            ("/healthz HTTP/1.1", "host: here\r\n", 200),
+            ("/healthz HTTP/1.0", "", 200),
+            ("/healthz HTTP/1.1", "", 400),
+            ("/healthz HTTP/1.1", "host: here\r\nhost: here\r\n", 400),
+            ("/healthz HTTP/1.1", "host: he re\r\n", 400),
+            ("http://here/healthz HTTP/1.1", "host: here\r\n", 200),
+            ("http://there/healthz HTTP/1.1", "host: here\r\n", 400),
+        ] {
+            let head = format!("GET {target}\r\n{hosts}connection: close\r\n\r\n");
+            let answer = exchange(address, &head).await;
+            let found = answer.split(' ').nth(1).map(str::parse);
+            assert_eq!(found, Some(Ok(status)), "{head:?}: {answer}");
+        }
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(bench.manager.run(stop.clone()), clients);
+    assert_eq!(ended, Ok(()));
+}
+
 async fn request(address: std::net::SocketAddr, path: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+    exchange(address, &head).await
+}
+
+async fn exchange(address: std::net::SocketAddr, head: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer

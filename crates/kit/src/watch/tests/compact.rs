@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use super::{super::index::Index, *};
 
-/// A ConfigMap of which the color is kept.
+/// A ConfigMap of which the hue is kept.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "Whole")]
 struct Color {
     key: (Box<str>, Box<str>),
     uid: Box<str>,
     version: u64,
-    color: Box<str>,
+    hue: Box<str>,
 }
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ impl From<Whole> for Color {
             key: (text(metadata.namespace), text(metadata.name)),
             uid: text(metadata.uid),
             version: text(metadata.resource_version).parse().unwrap(),
-            color: whole.data.remove("color").unwrap_or_default(),
+            hue: whole.data.remove("color").unwrap_or_default(),
         }
     }
 }
@@ -70,14 +70,14 @@ fn color(name: &str, uid: &str, version: u64, color: &str) -> Decoded<Color> {
 #[test]
 fn they_change_and_are_replaced_as_others() {
     let cache: Cache<Color> = Cache::new(Clock::system(), None);
-    let by_color = Index::new(&cache, |it| vec![it.color.to_string()]);
+    let by_color = Index::new(&cache, |it| vec![it.hue.to_string()]);
     let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let log = seen.clone();
     cache.subscribe(move |change| {
         let what = match change {
-            Change::Added(new) => format!("+{}", new.color),
-            Change::Modified { old, new } => format!("{}>{}", old.color, new.color),
-            Change::Deleted(old) => format!("-{}", old.color),
+            Change::Added(new) => format!("+{}", new.hue),
+            Change::Modified { old, new } => format!("{}>{}", old.hue, new.hue),
+            Change::Deleted(old) => format!("-{}", old.hue),
         };
         log.lock().push(format!("{} {what}", change.key()));
     });
@@ -139,6 +139,6 @@ async fn a_server_is_asked_for_whole_objects_of_the_other_kind() {
     let waited = cache.wait_for_write(&made, Duration::from_secs(5)).await;
     waited.unwrap();
     let found = cache.get(&bench.key("sky")).unwrap();
-    assert_eq!(*found.color, *"blue");
+    assert_eq!(*found.hue, *"blue");
     assert!(found.has_uid(made.metadata.uid.as_deref().unwrap()));
 }
