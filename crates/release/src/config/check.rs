@@ -64,6 +64,22 @@ fn check_verification(key: &str, one: &ReleaseVerification, problems: &mut Vec<P
     if !one.upgrade_from.is_empty() && one.upgrade_from_release.is_some() {
         refuse(".upgradeFromRelease", "either this or upgradeFrom is set");
     }
+    if let Some(from) = one.upgrade_from_release.as_ref().filter(|_| one.upgrade) {
+        let is_local = from.candidate.is_some() || from.prerelease.is_some();
+        let blocks = !one.disabled && !one.optional;
+        if !is_local && from.official.is_none() {
+            refuse(
+                ".upgradeFromRelease",
+                "candidate, prerelease or release is set",
+            );
+        } else if !is_local && blocks {
+            refuse(
+                ".upgradeFromRelease.release",
+                "no update service is asked, so that this blocking job would never run: take candidate or \
+                 prerelease, or make the job optional",
+            );
+        }
+    }
     if one.optional && one.aggregated_prow_job.is_some() {
         refuse(
             ".optional",

@@ -162,6 +162,26 @@ fn validation_refuses_what_controllers_only_ignore() {
 }
 
 #[test]
+fn a_blocking_upgrade_that_would_never_run_is_refused_with_its_path() {
+    let official = json!({"release": {"version": "4.20", "channel": "stable"}});
+    let job = |from: &serde_json::Value, optional: bool| json!({"upgrade": true, "upgradeFromRelease": from, "optional": optional});
+    let checked = check(
+        &json!({"name": "x", "to": "y", "verify": {
+            "a": job(&official, false), "b": job(&official, true), "c": job(&json!({}), false),
+            "d": job(&json!({"candidate": {"stream": "ci", "version": "4.20"}}), false),
+        }})
+        .to_string(),
+    );
+    let paths = checked.problems.iter().map(|problem| problem.path.as_str());
+    let paths: Vec<_> = paths.collect();
+    let wanted = [
+        "verify.a.upgradeFromRelease.release",
+        "verify.c.upgradeFromRelease",
+    ];
+    assert_eq!(paths, wanted, "{:#?}", checked.problems);
+}
+
+#[test]
 fn a_periodic_prow_job_belongs_to_one_place() {
     let config = |key: &str| {
         let config =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::api::ObjectMeta;
 
-use super::upgrade_source::upgrade_source;
+use super::upgrade_source::{NoSource, upgrade_source};
 use crate::{
     api::{
         CIConfiguration, PayloadCoordinates, PayloadCreationConfig, PayloadOverride, PayloadType,
@@ -140,7 +140,8 @@ pub(super) fn creation_config(
 }
 
 /// The upgrade jobs that have no release to start from when the release is cut, and why. No verdict waits for
-/// them: the first release of a stream could never be accepted.
+/// them: the first release of a stream could never be accepted. A blocking job whose configuration names no release
+/// that there could ever be stays: without it, releases would be accepted that are not verified as they should be.
 fn without_source(
     facts: &Facts,
     config: &ReleaseConfig,
@@ -157,10 +158,14 @@ fn without_source(
         .filter(|(_, one)| one.upgrade && !one.disabled && one.prow_job.is_some());
     upgrades
         .filter_map(|(key, one)| {
+            let from = &one.upgrade_from;
             let from_release = one.upgrade_from_release.as_ref();
-            let source =
-                upgrade_source(facts, config, tag, &one.upgrade_from, from_release, default);
-            Some((key.clone(), source.err()?))
+            let blocks = !one.optional || one.aggregated_prow_job.is_some();
+            match upgrade_source(facts, config, tag, from, from_release, default) {
+                Err(NoSource::Unsupported(_)) if blocks => None,
+                Err(why) => Some((key.clone(), why.to_string())),
+                Ok(_) => None,
+            }
         })
         .collect()
 }

@@ -117,7 +117,9 @@ fn source_of(
     };
     let from_release = periodic.upgrade_from_release.as_ref();
     let from = &periodic.upgrade_from;
-    upgrade_source(facts, config, tag, from, from_release, default).map(Some)
+    upgrade_source(facts, config, tag, from, from_release, default)
+        .map(Some)
+        .map_err(|why| why.to_string())
 }
 
 /// The end of the name of a run: the moment at which it was due, so that it is launched once.

@@ -13,6 +13,27 @@ pub(super) struct UpgradeSource {
     pub(super) pull_spec: String,
 }
 
+/// Why there is no release to start from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoSource {
+    /// No release is there. Later there may be one.
+    #[error("{0}")]
+    NotThere(String),
+    /// The configuration asks for what there will never be.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl NoSource {
+    fn not_there(why: impl Into<String>) -> Self {
+        Self::NotThere(why.into())
+    }
+
+    fn unsupported(why: impl Into<String>) -> Self {
+        Self::Unsupported(why.into())
+    }
+}
+
 /// The stream of bounds that name none.
 const DEFAULT_PRERELEASE_STREAM: &str = "4-stable";
 
@@ -24,7 +45,7 @@ pub(super) fn upgrade_source(
     from: &str,
     from_release: Option<&UpgradeFromRelease>,
     default: &str,
-) -> Result<UpgradeSource, String> {
+) -> Result<UpgradeSource, NoSource> {
     let candidates = match from_release {
         Some(from) => by_release(facts, config, from)?,
         None => by_name(
@@ -38,7 +59,7 @@ pub(super) fn upgrade_source(
     let found = candidates
         .into_iter()
         .find(|it| it.tag != tag && !it.pull_spec.is_empty());
-    let found = found.ok_or_else(|| "no accepted release matches".to_owned())?;
+    let found = found.ok_or_else(|| NoSource::not_there("no accepted release matches"))?;
     Ok(UpgradeSource {
         tag: found.tag.clone(),
         pull_spec: found.pull_spec.clone(),
@@ -50,7 +71,7 @@ fn by_name<'a>(
     config: &ReleaseConfig,
     tag: &str,
     from: &str,
-) -> Result<Vec<&'a AcceptedRelease>, String> {
+) -> Result<Vec<&'a AcceptedRelease>, NoSource> {
     let of_stream = |skip: usize| {
         let mut own: Vec<_> = facts
             .accepted
@@ -64,12 +85,13 @@ fn by_name<'a>(
         }
         own.into_iter().skip(skip).collect()
     };
-    let of_minor = |back: u64| -> Result<Vec<&'a AcceptedRelease>, String> {
-        let release = version::parse(tag).ok_or_else(|| format!("{tag} is not a version"))?;
-        let minor = release
-            .minor
-            .checked_sub(back)
-            .ok_or("there is no earlier minor version")?;
+    let of_minor = |back: u64| -> Result<Vec<&'a AcceptedRelease>, NoSource> {
+        let release = version::parse(tag);
+        let release =
+            release.ok_or_else(|| NoSource::not_there(format!("{tag} is not a version")))?;
+        let minor = release.minor.checked_sub(back);
+        let minor =
+            minor.ok_or_else(|| NoSource::not_there("there is no earlier minor version"))?;
         let mut stable: Vec<_> = facts
             .accepted
             .iter()
@@ -87,7 +109,7 @@ fn by_name<'a>(
         "PreviousMinus1" => Ok(of_stream(1)),
         "PreviousPatch" | "PreviousMicro" => of_minor(0),
         "PreviousMinor" => of_minor(1),
-        other => Err(format!("{other} names no release")),
+        other => Err(NoSource::unsupported(format!("{other} names no release"))),
     }
 }
 
@@ -95,7 +117,7 @@ fn by_release<'a>(
     facts: &'a Facts,
     config: &ReleaseConfig,
     from: &UpgradeFromRelease,
-) -> Result<Vec<&'a AcceptedRelease>, String> {
+) -> Result<Vec<&'a AcceptedRelease>, NoSource> {
     if let Some(candidate) = &from.candidate {
         let kind = candidate.stream.as_str();
         let suffix = config
@@ -118,8 +140,12 @@ fn by_release<'a>(
     }
     if let Some(prerelease) = &from.prerelease {
         let bounds = &prerelease.version_bounds;
-        let lower = version::parse(&bounds.lower).ok_or("version_bounds.lower is not a version")?;
-        let upper = version::parse(&bounds.upper).ok_or("version_bounds.upper is not a version")?;
+        let bound = |name: &str, text: &str| {
+            let why = || NoSource::unsupported(format!("version_bounds.{name} is not a version"));
+            version::parse(text).ok_or_else(why)
+        };
+        let lower = bound("lower", &bounds.lower)?;
+        let upper = bound("upper", &bounds.upper)?;
         let stream = Some(prerelease.stream.as_str()).filter(|it| !it.is_empty());
         let stream = stream.unwrap_or(DEFAULT_PRERELEASE_STREAM);
         let mut found: Vec<_> = facts
@@ -132,10 +158,10 @@ fn by_release<'a>(
         return Ok(found);
     }
     if from.official.is_some() {
-        return Err(
-            "upgradeFromRelease.release needs an update service, which this version does not ask"
-                .to_owned(),
-        );
+        let why =
+            "upgradeFromRelease.release needs an update service, which this version does not ask";
+        return Err(NoSource::unsupported(why));
     }
-    Err("upgradeFromRelease names no release".to_owned())
+    let why = "upgradeFromRelease names no release";
+    Err(NoSource::unsupported(why))
 }
