@@ -169,6 +169,10 @@ pub const AREA: Area = Area {
             help: "ReleasePayloads that have had no verdict for longer than their deadline",
         },
         Metric {
+            name: "neaptide_release_payloads_unproved",
+            help: "ReleasePayloads whose runs cannot be proved because their key is missing",
+        },
+        Metric {
             name: "neaptide_release_shadow_differences",
             help: "Verdicts of another controller that this one would give differently",
         },
@@ -177,7 +181,7 @@ pub const AREA: Area = Area {
             help: "Time since the newest accepted release was cut, or since the stream was made",
         },
         Metric {
-            name: "neaptide_release_upgrade_graph_save_error",
+            name: "release_controller_release_upgrade_graph_save_error",
             help: "Whether the results of upgrades could not be stored",
         },
         Metric {

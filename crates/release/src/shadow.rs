@@ -36,12 +36,11 @@ use crate::payload::{
     controller::{PayloadOptions, PayloadSources},
     decide::decide,
     facts::Facts,
+    run_keys::REREAD,
 };
 
 /// The name of the component.
 const NAME: &str = "release-shadow";
-/// How long a payload waits for the key of its runs.
-const KEY_RETRY: Duration = Duration::from_secs(15);
 
 /// A verdict that would differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -208,10 +207,13 @@ impl Shadow {
         let payload = self.sources.payloads.get(&key);
         let found = match payload.filter(|it| it.metadata.deletion_timestamp.is_none()) {
             None => None,
-            Some(payload) => match self.sources.facts(payload).await? {
-                None => return Ok(Outcome::RequeueAfter(KEY_RETRY)),
-                Some(facts) => difference(&facts),
-            },
+            Some(payload) => {
+                let facts = self.sources.facts(payload).await?;
+                if facts.unproved.is_some() {
+                    return Ok(Outcome::RequeueAfter(REREAD));
+                }
+                difference(&facts)
+            }
         };
         let grace = SignedDuration::try_from(self.grace).unwrap_or(SignedDuration::MAX);
         let now = self.clock.now();
@@ -252,7 +254,8 @@ pub async fn survey(
         let payloads = sources.payloads.list("");
         let mut found = Vec::new();
         for payload in &payloads {
-            if let Some(facts) = sources.facts(payload.clone()).await? {
+            let facts = sources.facts(payload.clone()).await?;
+            if facts.unproved.is_none() {
                 found.extend(difference(&facts));
             }
         }

@@ -88,7 +88,8 @@ fn prow_config(jobs: &[&str]) -> ProwConfig {
 }
 
 fn run_keys(context: &Context) -> RunKeys {
-    RunKeys::new(context.writer("release-keys"), NAMESPACE, || Some([7; 32]))
+    let writer = context.writer("release-keys");
+    RunKeys::new(writer, context.clock, NAMESPACE, || Some([7; 32]))
 }
 
 /// How many processes run a controller.

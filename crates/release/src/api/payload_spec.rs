@@ -139,6 +139,12 @@ pub enum Override {
 }
 
 impl PayloadOverride {
+    /// A word that is no decision.
+    pub fn ignored(&self) -> Option<&str> {
+        let is_ignored = !self.decision.is_empty() && self.decided().is_none();
+        is_ignored.then_some(self.decision.as_str())
+    }
+
     /// The decision. Other words than the two are no decision.
     pub fn decided(&self) -> Option<Override> {
         match self.decision.as_str() {

@@ -390,4 +390,7 @@ pub struct VerdictRecord {
     /// ProwJobs that claim to be runs of the payload and are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forged: Vec<String>,
+    /// Why ProwJobs could not be told from those of others, so that nothing new was known of any run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unproved: String,
 }

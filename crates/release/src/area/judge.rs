@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     api::{ReleasePayload, annotations, conditions},
     image_stream::api::{ImageStream, NamedTagEventList},
-    payload::Phase,
+    payload::{Phase, facts::skipped_jobs},
     stream::StreamState,
 };
 
@@ -76,6 +76,8 @@ pub(super) fn payload(object: &Value, _: Timestamp) -> Option<Assessment> {
             Verdict::Degraded
         }
     };
+    let skipped = skipped_jobs(&payload).into_iter();
+    why.extend(skipped.map(|(job, cause)| format!("job {job} was left out at the cut: {cause}")));
     why.extend(phase.blocks().map(str::to_owned));
     why.dedup();
     Some(Assessment {
@@ -227,5 +229,16 @@ mod tests {
         });
         let assessed = payload(&rejected, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(assessed.advice[0], "neap release jobs 4.21.0 -n releases");
+    }
+
+    #[test]
+    fn an_assessment_names_the_jobs_that_were_left_out() {
+        let skipped = json!({"upgrade": "no accepted release matches"}).to_string();
+        let accepted = json!({
+            "metadata": {"name": "r", "annotations": {annotations::SKIPPED_JOBS: skipped}}, "spec": {},
+        });
+        let why = payload(&accepted, Timestamp::UNIX_EPOCH).unwrap().why;
+        let wanted = "job upgrade was left out at the cut: no accepted release matches";
+        assert!(why.iter().any(|it| it == wanted), "{why:?}");
     }
 }

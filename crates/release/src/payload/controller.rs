@@ -1,6 +1,9 @@
 //! The controller of ReleasePayloads: gathers the facts, decides, writes the status.
 
-use std::{sync::Arc, time::Duration};
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -12,7 +15,6 @@ use neap_kit::{
     builder::{ControllerBuilder, Tools},
     context::Context,
     controller::{Enqueuer, Outcome},
-    event::EventDraft,
     key::Key,
     manager::Component,
     watch::{Cache, Change, Index, Selection, WatchesStopped},
@@ -21,9 +23,9 @@ use tracing::{Instrument, info_span};
 
 use super::{
     decide::{Decision, decide},
-    facts::{Claim, Facts, JobFacts, LegacyFacts, Timeouts, claim},
+    facts::{Claim, Facts, JobFacts, LegacyFacts, RunFacts, Timeouts, claim},
     metrics::{PayloadMeter, Verdict},
-    run_keys::RunKeys,
+    run_keys::{REREAD, RunKeys},
     run_token::RunKey,
 };
 use crate::{
@@ -39,8 +41,6 @@ use crate::{
 pub const NAME: &str = "release-payloads";
 /// The source of its Events.
 const EVENT_SOURCE: &str = "release-payload-controller";
-/// How long to wait for the key of run tokens. Without it nothing can be said about runs.
-const KEY_RETRY: Duration = Duration::from_secs(15);
 /// How many failed pods of a Job are looked at.
 const FAILED_PODS: u32 = 50;
 /// The most characters of a termination message that are kept.
@@ -153,46 +153,68 @@ impl PayloadSources {
         self.jobs.synced().await;
     }
 
-    /// The facts about a payload; none while the key that proves its runs is missing.
-    pub(crate) async fn facts(&self, payload: Arc<ReleasePayload>) -> Result<Option<Facts>, Error> {
-        let Some(run_key) = self.run_key(&payload).await? else {
-            return Ok(None);
-        };
-        self.gather(payload, run_key.as_ref()).await.map(Some)
-    }
-
-    /// The key of the payload's runs; `Some(None)` if it needs none, and `None` if it is missing.
-    async fn run_key(&self, payload: &ReleasePayload) -> Result<Option<Option<RunKey>>, Error> {
+    /// The key of the payload's runs, if it needs one. An error says that the key is missing.
+    async fn run_key(
+        &self,
+        payload: &ReleasePayload,
+    ) -> Result<Result<Option<RunKey>, String>, Error> {
         let all = payload.metadata.annotations.as_ref();
         let Some(id) = all.and_then(|all| all.get(annotations::RUN_KEY)) else {
-            return Ok(Some(None));
+            return Ok(Ok(None));
         };
-        Ok(self.options.run_keys.find(id).await?.map(Some))
+        let keys = &self.options.run_keys;
+        Ok(match keys.find(id).await? {
+            Some(key) => Ok(Some(key)),
+            None => Err(format!(
+                "nothing new is known of its runs: the Secret {} lacks the key {id} that proves them; restore the \
+                 Secret, or decide with neap release accept or reject",
+                keys.secret()
+            )),
+        })
     }
 
-    async fn gather(
+    /// The runs of a payload that count, and the names of ProwJobs that only claim to be.
+    fn runs_of(
         &self,
-        payload: Arc<ReleasePayload>,
+        payload: &ReleasePayload,
         run_key: Option<&RunKey>,
-    ) -> Result<Facts, Error> {
+    ) -> (Vec<RunFacts>, Vec<String>) {
+        let prow = &payload.spec.payload_creation_config.prow_coordinates;
+        let tag = payload.metadata.name.as_deref().unwrap_or_default();
+        let (mut runs, mut forged) = (Vec::new(), Vec::new());
+        for run in self.runs.get(tag) {
+            // A release of another namespace may have the same name; its runs claim nothing here.
+            let source = run.annotation(annotations::SOURCE);
+            let source = source.and_then(|source| source.split_once('/'));
+            let is_elsewhere =
+                source.is_some_and(|(it, _)| payload.metadata.namespace.as_deref() != Some(it));
+            if is_elsewhere || run.namespace() != prow.namespace {
+                continue;
+            }
+            match claim(payload, &run, run_key) {
+                Claim::Genuine(run) => runs.push(*run),
+                Claim::Forged => forged.push(run.name().to_owned()),
+                Claim::Ignored => {}
+            }
+        }
+        (runs, forged)
+    }
+
+    /// The facts about a payload. Without the key that proves its runs, everything else is still decided.
+    pub(crate) async fn facts(&self, payload: Arc<ReleasePayload>) -> Result<Facts, Error> {
+        let (runs, forged, unproved) = match self.run_key(&payload).await? {
+            Ok(key) => {
+                let (runs, forged) = self.runs_of(&payload, key.as_ref());
+                (runs, forged, None)
+            }
+            Err(why) => (Vec::new(), Vec::new(), Some(why)),
+        };
         let status = payload.status.clone().unwrap_or_default();
         let config = &payload.spec.payload_creation_config;
         let creation = &config.release_creation_coordinates;
         let creation = Key::new(&creation.namespace, &creation.release_creation_job_name);
         let mirror = &config.release_mirror_coordinates;
         let mirror = Key::new(&mirror.namespace, &mirror.release_mirror_job_name);
-        let (mut runs, mut forged) = (Vec::new(), Vec::new());
-        let tag = payload.metadata.name.as_deref().unwrap_or_default();
-        for run in self.runs.get(tag) {
-            if run.namespace() != config.prow_coordinates.namespace {
-                continue;
-            }
-            match claim(&payload, &run, run_key) {
-                Claim::Genuine(run) => runs.push(*run),
-                Claim::Forged => forged.push(run.name().to_owned()),
-                Claim::Ignored => {}
-            }
-        }
         let creation_job = self
             .job(
                 &payload,
@@ -212,6 +234,7 @@ impl PayloadSources {
             mirror_job,
             runs,
             forged,
+            unproved,
             legacy: self.legacy(&payload).await?,
             qualifiers: self.options.qualifiers.get(),
             now: self.tools.clock.now(),
@@ -353,25 +376,17 @@ impl PayloadController {
         if payload.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
         }
-        let gathering = sources.facts(payload.clone());
-        let Some(facts) = gathering.instrument(info_span!("facts")).await? else {
-            let message =
-                "the key that proves its runs is missing; its verdict waits for the Secret";
-            sources
-                .tools
-                .record(&*payload, &EventDraft::warning("RunKeyMissing", message))
-                .await;
-            return Ok(Outcome::RequeueAfter(KEY_RETRY));
-        };
+        let gathering = sources.facts(payload);
+        let facts = gathering.instrument(info_span!("facts")).await?;
         let decision = info_span!("decide").in_scope(|| decide(&facts));
         for warning in &decision.warnings {
             tracing::debug!(%key, "{warning}");
         }
         let acting = self.act(&facts, &decision);
         acting.instrument(info_span!("act")).await?;
-        Ok(decision
-            .requeue_after
-            .map_or(Outcome::Done, Outcome::RequeueAfter))
+        let search = facts.unproved.as_ref().map(|_| REREAD);
+        let requeue_after = decision.requeue_after.into_iter().chain(search).min();
+        Ok(requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter))
     }
 
     async fn act(&self, facts: &Facts, decision: &Decision) -> Result<(), Error> {
@@ -380,7 +395,16 @@ impl PayloadController {
             status: Some(decision.status.clone()),
             ..before.clone()
         };
-        self.sources.tools.update_status(before, &after).await?;
+        let tools = &self.sources.tools;
+        match &decision.override_taken {
+            Some(text) => {
+                tools
+                    .with_reason(text)
+                    .update_status(before, &after)
+                    .await?
+            }
+            None => tools.update_status(before, &after).await?,
+        }
         if before == &after {
             return Ok(());
         }
@@ -428,57 +452,4 @@ fn termination(container: &ContainerStatus) -> Option<(Option<jiff::Timestamp>, 
         .clone()
         .filter(|message| !message.is_empty())?;
     Some((ended.finished_at.as_ref().map(|time| time.0), message))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_a_job_of_the_release_in_the_namespace_of_jobs_creates_it() {
-        let payload = crate::payload::samples::payload(&json!({}));
-        let job = |namespace: &str, target: &str, tag: &str| -> Job {
-            let annotations = json!({annotations::TARGET: target, annotations::RELEASE_TAG: tag});
-            serde_json::from_value(json!({
-                "metadata": {"name": "job", "namespace": namespace, "annotations": annotations},
-            }))
-            .unwrap()
-        };
-        let tag = crate::payload::samples::TAG;
-        let counts = |job: &Job, known: Option<&str>| is_job_of(&payload, job, known);
-        let own = job("ci-release", "ocp/release", tag);
-        assert!(counts(&own, Some("ci-release")) && counts(&own, None));
-        let known = Some("ci-release");
-        assert!(!counts(&job("tenant", "ocp/release", tag), known));
-        assert!(!counts(&job("ci-release", "ocp/other", tag), known));
-        assert!(!counts(&job("ci-release", "ocp/release", "another"), known));
-        assert!(!counts(&Job::default(), None), "it names no release");
-    }
-
-    #[test]
-    fn the_message_of_the_pod_that_failed_last_is_taken() {
-        let pod = |phase: &str, container: &str, finished: &str, message: &str| -> Pod {
-            let ended = json!({"exitCode": 1, "finishedAt": finished, "message": message});
-            serde_json::from_value(json!({"status": {
-                "phase": phase,
-                "containerStatuses": [{
-                    "name": container, "image": "", "imageID": "", "ready": false, "restartCount": 0,
-                    "state": {"terminated": ended},
-                }],
-            }}))
-            .unwrap()
-        };
-        let (early, late) = ("2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z");
-        let pods = [
-            pod("Failed", "build", late, "the last"),
-            pod("Failed", "build", early, "the first"),
-            pod("Running", "build", late, "still running"),
-            pod("Failed", "sidecar", late, "another container"),
-            pod("Failed", "build", "2026-01-02T05:00:00Z", ""),
-        ];
-        assert_eq!(last_message(&pods).as_deref(), Some("the last"));
-        assert_eq!(last_message(&pods[2..]), None);
-    }
 }

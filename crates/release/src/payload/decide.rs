@@ -6,6 +6,7 @@
 
 mod job_state;
 mod legacy_results;
+mod overrides;
 mod payload_accepted;
 mod payload_created;
 mod payload_failed;
@@ -55,6 +56,8 @@ pub struct Decision {
     pub requeue_after: Option<Duration>,
     /// What is wrong with the facts, for the log.
     pub warnings: Vec<String>,
+    /// The decision of a user that this status carries out first, or takes back, for the audit.
+    pub override_taken: Option<String>,
 }
 
 /// A decision in the making.
@@ -123,21 +126,34 @@ pub fn decide(facts: &Facts) -> Decision {
     legacy_results::decide(&mut draft);
     let extra = facts.extra_attempts();
     job_state::decide(&mut draft.status, &extra);
+    let unproved = facts.unproved.clone().unwrap_or_default();
+    draft.status.verdict.get_or_insert_default().unproved = unproved;
     let verdict = verdict::VerdictFacts::gather(&facts.payload, &draft.status);
     draft.set(accepted(&verdict));
     draft.set(rejected(&verdict));
     qualifiers_summary::decide(&mut draft);
     let phase = Phase::of(&draft.status.conditions);
     let mut record = verdict.record(phase);
-    record.forged.clone_from(&facts.forged);
+    record.forged = match (&facts.unproved, &before.verdict) {
+        (Some(_), Some(before)) => before.forged.clone(),
+        _ => facts.forged.clone(),
+    };
     record.forged.sort();
     record.forged.truncate(MAX_FORGED);
     draft.status.verdict = Some(record);
     payload_stuck::decide(&mut draft, phase);
     draft.status.observed_generation = facts.payload.metadata.generation;
     canonicalize(&mut draft.status);
+    let override_taken = overrides::taken(&facts.payload, &before, &draft.status);
+    let mut events = events(&before, &draft.status, verdict.ignored_explanation());
+    events.extend(
+        override_taken
+            .as_ref()
+            .map(|text| EventDraft::normal("PayloadOverridden", text)),
+    );
     Decision {
-        events: events(&before, &draft.status),
+        events,
+        override_taken,
         phase,
         requeue_after: draft.requeue_at.map(|moment| until(facts.now, moment)),
         status: draft.status,
@@ -176,7 +192,11 @@ fn until(now: Timestamp, moment: Timestamp) -> Duration {
     wait.unsigned_abs()
 }
 
-fn events(before: &ReleasePayloadStatus, after: &ReleasePayloadStatus) -> Vec<EventDraft> {
+fn events(
+    before: &ReleasePayloadStatus,
+    after: &ReleasePayloadStatus,
+    ignored_override: Option<String>,
+) -> Vec<EventDraft> {
     let mut events = Vec::new();
     let message = |type_: &str| {
         let found = after.conditions.iter().find(|it| it.type_ == type_);
@@ -231,6 +251,32 @@ fn events(before: &ReleasePayloadStatus, after: &ReleasePayloadStatus) -> Vec<Ev
         let names = names.join(", ");
         let message = format!("ProwJobs that this payload did not launch do not count: {names}");
         events.push(EventDraft::warning("ForgedProwJob", message));
+    }
+    events.extend(not_counted(before, after, ignored_override));
+    events
+}
+
+/// What does not count since the last status: runs without a key, and an override that is no decision. Each is told
+/// once: the status remembers it.
+fn not_counted(
+    before: &ReleasePayloadStatus,
+    after: &ReleasePayloadStatus,
+    ignored_override: Option<String>,
+) -> Vec<EventDraft> {
+    let unproved = |status: &ReleasePayloadStatus| {
+        let record = status.verdict.as_ref();
+        record.map(|it| it.unproved.clone()).unwrap_or_default()
+    };
+    let mut events = Vec::new();
+    let why = unproved(after);
+    if !why.is_empty() && unproved(before).is_empty() {
+        events.push(EventDraft::warning("RunKeyMissing", why));
+    }
+    let mut known = before.conditions.iter();
+    let known = known.find(|it| it.type_ == conditions::ACCEPTED);
+    let is_new = |text: &String| known.is_none_or(|it| !it.message.contains(text.as_str()));
+    if let Some(text) = ignored_override.filter(is_new) {
+        events.push(EventDraft::warning("InvalidOverride", text));
     }
     events
 }

@@ -24,6 +24,9 @@ pub struct Facts {
     pub runs: Vec<RunFacts>,
     /// The names of ProwJobs that claim to be its runs and are not.
     pub forged: Vec<String>,
+    /// Why no ProwJob can be told from one of others: the key of the runs' tokens is missing. Nothing new is known
+    /// of any run then.
+    pub unproved: Option<String>,
     /// The results in the annotation of its tag, for payloads whose results are there.
     pub legacy: LegacyFacts,
     /// The global qualifiers.
@@ -198,5 +201,13 @@ pub fn async_jobs(payload: &ReleasePayload) -> Vec<&str> {
     let annotations = payload.metadata.annotations.as_ref();
     let text = annotations.and_then(|all| all.get(annotations::ASYNC_JOBS));
     text.map(|text| text.split(',').filter(|it| !it.is_empty()).collect())
+        .unwrap_or_default()
+}
+
+/// The jobs that were left out when the release was cut, and why. What cannot be read is none.
+pub fn skipped_jobs(payload: &ReleasePayload) -> BTreeMap<String, String> {
+    let annotations = payload.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(annotations::SKIPPED_JOBS));
+    text.and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
 }

@@ -132,8 +132,19 @@ impl Collector for Phases {
         let help = "ReleasePayloads that have had no verdict for longer than their deadline";
         let metric =
             encoder.encode_descriptor("release_payloads_stuck", help, None, MetricType::Gauge)?;
-        ConstGauge::new(stuck as i64).encode(metric)
+        ConstGauge::new(stuck as i64).encode(metric)?;
+        let unproved = payloads.iter().filter(|it| is_unproved(it)).count();
+        let help = "ReleasePayloads whose runs cannot be proved because their key is missing";
+        let name = "release_payloads_unproved";
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(unproved as i64).encode(metric)
     }
+}
+
+fn is_unproved(payload: &ReleasePayload) -> bool {
+    let status = payload.status.as_ref();
+    let record = status.and_then(|status| status.verdict.as_ref());
+    record.is_some_and(|record| !record.unproved.is_empty())
 }
 
 fn is_stuck(payload: &ReleasePayload) -> bool {

@@ -33,6 +33,19 @@ impl RunKey {
         })
     }
 
+    /// What stands for a key that there is none of. It has no id, and nothing may be signed with it.
+    pub fn missing() -> Self {
+        Self {
+            id: String::new(),
+            key: hmac::Key::new(hmac::HMAC_SHA256, &[]),
+        }
+    }
+
+    /// Whether there is no key.
+    pub fn is_missing(&self) -> bool {
+        self.id.is_empty()
+    }
+
     /// A name for the key, which says nothing about its secret.
     pub fn id(&self) -> &str {
         &self.id

@@ -61,6 +61,7 @@ pub(crate) fn facts(payload: ReleasePayload) -> Facts {
         mirror_job: None,
         runs: Vec::new(),
         forged: Vec::new(),
+        unproved: None,
         legacy: LegacyFacts::NotUsed,
         qualifiers: Arc::new(ReleaseQualifiers::default()),
         now: now(),

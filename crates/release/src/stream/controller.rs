@@ -1,14 +1,20 @@
 //! The controller of streams: gathers the facts, decides, writes.
 
+mod accepted;
 mod act;
 mod gather;
+mod images;
 mod metrics;
 mod sweeper;
 #[cfg(test)]
 mod tests;
 mod upgrades;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
@@ -23,6 +29,7 @@ use neap_kit::{
 };
 use tracing::{Instrument, info_span};
 
+use self::{accepted::AcceptedReleases, images::ImageReads};
 use super::{
     StreamState, decide::decide, options::StreamOptions, prow_config::SharedProwConfig,
     release_reader::CachedReader,
@@ -30,7 +37,7 @@ use super::{
 use crate::{
     api::{ProwJob, ProwJobRun, ReleasePayload, annotations, labels},
     config::{CONFIG_MAP_LIMIT, parse},
-    image_stream::api::ImageStream,
+    image_stream::api::{ImageStream, TagReference},
     payload::{
         controller::{runs_by_payload, watch_runs},
         run_keys::RunKeys,
@@ -43,8 +50,6 @@ pub const NAME: &str = "release-controller";
 /// The time after which a stream is looked at again if an object exists that no cache has: a watch may be late, or
 /// the object is deleted just now and nothing will be told of it.
 const EXISTS_RETRY: Duration = Duration::from_mins(1);
-/// How long to wait for the key of run tokens.
-const KEY_RETRY: Duration = Duration::from_secs(15);
 
 /// What the controller needs besides the context.
 #[derive(Debug, Clone)]
@@ -62,7 +67,10 @@ pub struct Services {
 /// The controller of all streams, and its garbage collection.
 pub fn components(context: &Context, services: Services) -> Result<Vec<Component>, WatchesStopped> {
     let mut builder = ControllerBuilder::new(context, NAME);
-    let sources = Sources::watch(&mut builder, context, services)?;
+    let mut sources = Sources::watch(&mut builder, context, services)?;
+    let reader = sources.services.reader.clone();
+    let (reads, images) = images::component(context.clock, reader, builder.enqueuer());
+    sources.images = Some(reads);
     enqueue_changes(&builder, &sources);
     metrics::register(context, &sources.streams);
     let sweeper = sweeper::component(context, &sources);
@@ -77,6 +85,7 @@ pub fn components(context: &Context, services: Services) -> Result<Vec<Component
         sweeper,
         upgrades,
         job_config,
+        images,
     ])
 }
 
@@ -112,6 +121,10 @@ pub(super) struct Sources {
     pub(super) periodic_runs: Cache<ProwJobRun>,
     /// Runs of periodics by their source.
     pub(super) periodics_by_source: Index<ProwJobRun>,
+    /// The accepted releases of all streams.
+    pub(super) accepted: AcceptedReleases,
+    /// Reads the images of releases in the background. Without it, a look at a stream waits for them.
+    pub(super) images: Option<ImageReads>,
 }
 
 impl Sources {
@@ -141,6 +154,8 @@ impl Sources {
                     .collect()
             }),
             periodic_runs,
+            accepted: AcceptedReleases::watch(&streams, services.options.clone()),
+            images: None,
             streams,
             services,
         })
@@ -235,7 +250,11 @@ fn key_of(text: &str) -> Option<Key> {
     Some(Key::new(namespace, name))
 }
 
-fn stream_changed(sources: &Sources, change: &Change<ImageStream>, enqueuer: &Enqueuer<Key>) {
+fn stream_changed<'a>(
+    sources: &Sources,
+    change: &'a Change<ImageStream>,
+    enqueuer: &Enqueuer<Key>,
+) {
     let (old, new) = match change {
         Change::Added(new) => (None, Some(new)),
         Change::Modified { old, new } => (Some(old), Some(new)),
@@ -253,26 +272,33 @@ fn stream_changed(sources: &Sources, change: &Change<ImageStream>, enqueuer: &En
         }
         return;
     }
-    // Of a target, the streams of the tags that differ.
-    let tags = |stream: Option<&Arc<ImageStream>>| {
-        stream
-            .map(|stream| stream.spec.tags.clone())
-            .unwrap_or_default()
+    let tags = |stream: Option<&'a Arc<ImageStream>>| {
+        stream.map_or(&[][..], |stream| stream.spec.tags.as_slice())
     };
-    let (old, new) = (tags(old), tags(new));
-    let changed = old
-        .iter()
-        .filter(|tag| !new.contains(tag))
-        .chain(new.iter().filter(|tag| !old.contains(tag)));
-    let names: BTreeSet<_> = changed
-        .filter_map(|tag| tag.annotations.get(annotations::NAME))
-        .collect();
     let namespace = stream.metadata.namespace.as_deref().unwrap_or_default();
-    for name in names {
+    for name in streams_of_changed_tags(tags(old), tags(new)) {
         for key in sources.sources_of(namespace, name) {
             enqueuer.enqueue(key);
         }
     }
+}
+
+/// The streams of the tags of a target that differ. A target may have thousands of tags, so each is looked at once.
+fn streams_of_changed_tags<'a>(
+    old: &'a [TagReference],
+    new: &'a [TagReference],
+) -> BTreeSet<&'a String> {
+    let mut by_name: HashMap<&str, [Vec<&TagReference>; 2]> = HashMap::new();
+    for (at, tags) in [old, new].into_iter().enumerate() {
+        for tag in tags {
+            by_name.entry(&tag.name).or_default()[at].push(tag);
+        }
+    }
+    let changed = by_name.into_values().filter(|[old, new]| old != new);
+    changed
+        .flat_map(|[old, new]| old.into_iter().chain(new))
+        .filter_map(|tag| tag.annotations.get(annotations::NAME))
+        .collect()
 }
 
 pub(super) struct StreamController {
@@ -310,9 +336,7 @@ impl StreamController {
             return Ok(Outcome::Done);
         }
         let gathering = self.sources.gather(&self.tools, source);
-        let Some(facts) = gathering.instrument(info_span!("facts")).await? else {
-            return Ok(Outcome::RequeueAfter(KEY_RETRY));
-        };
+        let facts = gathering.instrument(info_span!("facts")).await?;
         let decision = info_span!("decide").in_scope(|| decide(&facts));
         tracing::debug!(%key, reason = decision.state.reason, "{}", decision.state.message);
         let mut requeue_after = decision.requeue_after;

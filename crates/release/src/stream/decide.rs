@@ -46,6 +46,10 @@ use crate::{
     api::{ProwJob, ReleasePayload, annotations},
     config::ReleaseConfig,
     image_stream::api::{ImageStream, TagReference},
+    payload::{
+        run_keys::{REREAD, SECRET},
+        run_token::MIN_KEY_BYTES,
+    },
 };
 
 /// What to write for a stream.
@@ -268,6 +272,9 @@ pub fn decide(facts: &Facts) -> Decision {
             vec![event],
         );
     };
+    if facts.run_key.is_missing() {
+        return without_run_key(facts);
+    }
     let mut draft = Draft::new(facts, &config);
     let actions = Actions::calculate(facts, &config);
     adoption::decide(&mut draft, &actions);
@@ -277,6 +284,7 @@ pub fn decide(facts: &Facts) -> Decision {
     ready::decide(&mut draft, &actions);
     publish::decide(&mut draft, &actions);
     periodic::decide(&mut draft, &actions);
+    tell_taken_names(&mut draft);
     write_target(&mut draft, target);
     let mut state = identified(facts, actions.state(why_not));
     state.problems = std::mem::take(&mut draft.problems);
@@ -289,6 +297,19 @@ pub fn decide(facts: &Facts) -> Decision {
         events: draft.events,
         state,
         requeue_after: Some(requeue_after(facts, draft.requeue_at)),
+    }
+}
+
+/// Says which objects of releases cannot be made because a release of another namespace has their names: Jobs and
+/// ProwJobs of all release namespaces share one namespace.
+fn tell_taken_names(draft: &mut Draft<'_>) {
+    for (name, owner) in &draft.facts.taken {
+        let namespace = draft.facts.namespace();
+        let message = format!(
+            "{name} is {owner}, so that the release of the same name in {namespace} does not get it; give the streams \
+             of different namespaces different names, or run a controller with Jobs of its own for each namespace"
+        );
+        draft.problem("NameTaken", message);
     }
 }
 
@@ -360,6 +381,26 @@ fn idle(facts: &Facts, state: StreamState, events: Vec<EventDraft>) -> Decision 
         changes,
         state,
         requeue_after: is_config_elsewhere(facts).then_some(CONFIG_INTERVAL),
+    }
+}
+
+/// Without a key no run could be proved, so nothing is started that would be verified.
+fn without_run_key(facts: &Facts) -> Decision {
+    let first = facts.options.release_namespaces.first();
+    let message = format!(
+        "the Secret {}/{SECRET} has no key of {MIN_KEY_BYTES} bytes or more, so that no run could be proved; delete \
+         it, and the controller makes another, or restore it",
+        first.map_or("", String::as_str)
+    );
+    let event = EventDraft::warning("RunKeyMissing", message.clone());
+    let decision = idle(
+        facts,
+        StreamState::new("RunKeyMissing", message),
+        vec![event],
+    );
+    Decision {
+        requeue_after: Some(REREAD),
+        ..decision
     }
 }
 

@@ -66,6 +66,7 @@ pub async fn dry_run(
     let services = Services {
         run_keys: RunKeys::stand_in(
             context.writer(NAME),
+            clock,
             first.map(String::as_str).unwrap_or_default(),
         ),
         options: Arc::new(options.options),
@@ -79,9 +80,7 @@ pub async fn dry_run(
         let Some(stream) = sources.streams.get(source) else {
             return Ok(None);
         };
-        let Some(mut facts) = sources.gather(&tools, stream).await? else {
-            return Ok(None);
-        };
+        let mut facts = sources.gather(&tools, stream).await?;
         if options.prow.is_none()
             && let Ok(config) = &facts.config
         {

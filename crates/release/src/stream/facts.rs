@@ -59,7 +59,11 @@ pub struct Facts {
     pub cli_images: BTreeMap<String, String>,
     /// The Stable tags whose image cannot be read, and why.
     pub unread: BTreeMap<String, String>,
-    /// The key of run tokens.
+    /// The Stable tags whose image is being read; the stream is looked at again once it was.
+    pub reading: BTreeSet<String>,
+    /// Names of Jobs and ProwJobs of the releases that releases of other namespaces have, and whose they are.
+    pub taken: BTreeMap<String, String>,
+    /// The key of run tokens; it may be missing.
     pub run_key: RunKey,
     /// The time.
     pub now: Timestamp,
@@ -184,6 +188,11 @@ impl Facts {
     pub fn source_name(&self) -> String {
         let name = self.source.metadata.name.as_deref().unwrap_or_default();
         format!("{}/{name}", self.namespace())
+    }
+
+    /// Whether there is a Job of this name, of this namespace or of another.
+    pub fn has_job(&self, name: &str) -> bool {
+        self.jobs.contains_key(name) || self.taken.contains_key(name)
     }
 
     /// The name of the target.

@@ -1,6 +1,11 @@
 //! What only the image of a release says: its name, and the releases before it.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use neap_kit::clock::{Clock, Uptime};
@@ -34,7 +39,38 @@ pub trait ReleaseReader: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone)]
 pub struct CachedReader {
     reader: Arc<dyn ReleaseReader>,
-    known: Arc<Mutex<HashMap<Image, Answer>>>,
+    known: Arc<Mutex<Answers>>,
+}
+
+/// The answers, and the images in the order in which they were asked for first.
+#[derive(Debug, Default)]
+struct Answers {
+    by_image: HashMap<Image, Answer>,
+    order: VecDeque<Image>,
+}
+
+impl Answers {
+    /// Remembers an answer. The oldest one makes place for it.
+    fn insert(&mut self, image: Image, answer: Answer) {
+        if self.by_image.insert(image.clone(), answer).is_some() {
+            return;
+        }
+        self.order.push_back(image);
+        if self.order.len() > MAX_KNOWN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_image.remove(&oldest);
+        }
+    }
+}
+
+/// What is known of an image.
+#[derive(Debug)]
+pub struct KnownImage {
+    /// What it says, or why it could not be read; none if it was not asked for yet.
+    pub answer: Option<Result<Arc<ReleaseInfo>, String>>,
+    /// It is to be read, for the first time or again.
+    pub is_due: bool,
 }
 
 /// The namespace that refers to an image, whose credentials open it, and its pull spec.
@@ -69,15 +105,11 @@ impl CachedReader {
         namespace: &str,
         pull_spec: &str,
     ) -> Result<Arc<ReleaseInfo>, String> {
-        let image = (namespace.to_owned(), pull_spec.to_owned());
-        let known = self.known.lock().get(&image).cloned();
-        match known {
-            Some(Answer::Read(info)) => return Ok(info),
-            Some(Answer::Failed { at, why }) if clock.uptime() < at + READ_RETRY => {
-                return Err(why);
-            }
-            _ => {}
+        let known = self.known(clock, namespace, pull_spec);
+        if let Some(answer) = known.answer.filter(|_| !known.is_due) {
+            return answer;
         }
+        let image = (namespace.to_owned(), pull_spec.to_owned());
         let reading = self.reader.read(namespace, pull_spec);
         let read = clock.within(READ_TIMEOUT, reading).await;
         let seconds = READ_TIMEOUT.as_secs();
@@ -90,12 +122,27 @@ impl CachedReader {
                 why: why.clone(),
             },
         };
-        let mut known = self.known.lock();
-        if known.len() >= MAX_KNOWN {
-            known.clear();
-        }
-        known.insert(image, answer);
+        self.known.lock().insert(image, answer);
         read
+    }
+
+    /// What is known of the image, without asking for it.
+    pub fn known(&self, clock: Clock, namespace: &str, pull_spec: &str) -> KnownImage {
+        let image = (namespace.to_owned(), pull_spec.to_owned());
+        match self.known.lock().by_image.get(&image) {
+            None => KnownImage {
+                answer: None,
+                is_due: true,
+            },
+            Some(Answer::Read(info)) => KnownImage {
+                answer: Some(Ok(info.clone())),
+                is_due: false,
+            },
+            Some(Answer::Failed { at, why }) => KnownImage {
+                answer: Some(Err(why.clone())),
+                is_due: clock.uptime() >= *at + READ_RETRY,
+            },
+        }
     }
 }
 
@@ -150,5 +197,37 @@ mod tests {
         assert_eq!(read().await.unwrap().name, name);
         assert_eq!(read().await.unwrap().name, name);
         assert_eq!(*slow.0.lock(), 3, "what was read is not read again");
+    }
+
+    /// A registry that answers at once, and counts.
+    #[derive(Debug, Default)]
+    struct Quick(Mutex<usize>);
+
+    impl ReleaseReader for Quick {
+        fn read<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a str,
+        ) -> BoxFuture<'a, Result<ReleaseInfo, String>> {
+            *self.0.lock() += 1;
+            async { Ok(ReleaseInfo::default()) }.boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_more_images_than_are_remembered_only_the_oldest_are_read_again() {
+        let quick = Arc::new(Quick::default());
+        let reader = CachedReader::new(quick.clone());
+        let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+        let name = |number: usize| format!("reg.example/release@sha256:{number}");
+        for number in 0..=MAX_KNOWN {
+            reader.read(clock, "ocp", &name(number)).await.unwrap();
+        }
+        for number in 1..=MAX_KNOWN {
+            reader.read(clock, "ocp", &name(number)).await.unwrap();
+        }
+        assert_eq!(*quick.0.lock(), MAX_KNOWN + 1);
+        reader.read(clock, "ocp", &name(0)).await.unwrap();
+        assert_eq!(*quick.0.lock(), MAX_KNOWN + 2);
     }
 }

@@ -200,7 +200,8 @@ async fn a_server_accepts_the_manifests() {
 /// The metrics in the expressions of alerts and panels, without the suffixes of histograms.
 fn asked(text: &str) -> BTreeSet<String> {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
-    let names = words.filter(|word| word.starts_with("neaptide_"));
+    let own = ["neaptide_", "release_controller_"];
+    let names = words.filter(|word| own.iter().any(|start| word.starts_with(start)));
     let ends = ["_bucket", "_sum", "_count"];
     let bare = names.map(|name| {
         let end = ends.iter().find_map(|end| name.strip_suffix(end));
@@ -221,5 +222,24 @@ fn alerts_and_panels_query_metrics_of_the_registration() {
         assert!(asked.len() >= 3, "{file}: {asked:?}");
         let unknown: Vec<_> = asked.difference(&known).collect();
         assert!(unknown.is_empty(), "{file} queries {unknown:?}");
+    }
+}
+
+#[test]
+fn what_needs_a_person_has_an_alert() {
+    for file in [
+        "kustomize/monitoring/monitors.yaml",
+        "chart/templates/monitoring.yaml",
+    ] {
+        let asked = asked(&text(file));
+        for metric in [
+            "neaptide_release_payloads",
+            "neaptide_release_payloads_stuck",
+            "neaptide_release_payloads_unproved",
+            "neaptide_release_stream_staleness_seconds",
+            "release_controller_release_upgrade_graph_save_error",
+        ] {
+            assert!(asked.contains(metric), "{file} lacks {metric}");
+        }
     }
 }

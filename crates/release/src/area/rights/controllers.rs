@@ -242,7 +242,8 @@ fn of_older_version() -> Value {
 }
 
 fn run_keys(context: &Context) -> RunKeys {
-    RunKeys::new(context.writer("release-keys"), NAMESPACE, || Some([7; 32]))
+    let writer = context.writer("release-keys");
+    RunKeys::new(writer, context.clock, NAMESPACE, || Some([7; 32]))
 }
 
 fn stream_components(context: &Context, registry: RegistryClient) -> Vec<Component> {

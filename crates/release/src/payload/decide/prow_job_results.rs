@@ -19,6 +19,10 @@ use crate::{
 
 pub(super) fn decide(draft: &mut Draft<'_>) {
     let facts = draft.facts;
+    if facts.unproved.is_some() {
+        // A run that cannot be proved is not gone.
+        return;
+    }
     let source = facts
         .payload
         .spec

@@ -14,12 +14,14 @@ use crate::{
     names::hex,
     payload::{
         Phase,
-        facts::{async_jobs, extra_attempts},
+        facts::{async_jobs, extra_attempts, skipped_jobs},
     },
 };
 
 /// How many jobs a message names.
 const NAMED_JOBS: usize = 10;
+/// How much a message shows of a word that is no decision.
+const SHOWN_WORD: usize = 40;
 
 /// Everything that a verdict depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,12 @@ pub struct VerdictFacts {
     pub(super) mirror_gate_closed: bool,
     pub(super) decided_by_user: Option<Override>,
     pub(super) user_reason: String,
+    /// A word in the place of a user's decision that is none.
+    pub(super) ignored_override: Option<String>,
+    /// The jobs that were left out when the release was cut, and why.
+    pub(super) skipped: BTreeMap<String, String>,
+    /// Why runs cannot be told from ProwJobs of others, if that is so.
+    pub(super) unproved: String,
     pub(super) blocking: Vec<(String, JobState)>,
     /// Informing and upgrade jobs, without those that are not waited for.
     pub(super) others: Vec<(String, JobState)>,
@@ -61,6 +69,7 @@ impl VerdictFacts {
         let has_mirror = !mirror.release_mirror_job_name.is_empty();
         let mirror_result = &status.release_mirror_job_result;
         let holds = |type_| status_of(status, type_) == Some(ConditionStatus::True);
+        let (creation, creation_message) = creation(status);
         let was_open = status
             .verdict
             .as_ref()
@@ -69,7 +78,7 @@ impl VerdictFacts {
             || holds(conditions::ACCEPTED)
             || holds(conditions::REJECTED);
         // A payload without an image is rejected, and has not come to the gate.
-        let has_image = status.release_creation_job_result.status == CreationJobStatus::Success;
+        let has_image = creation == CreationJobStatus::Success;
         let passed = has_image && was_open;
         let states = |jobs: &[JobStatus]| -> Vec<(String, JobState)> {
             jobs.iter()
@@ -81,19 +90,24 @@ impl VerdictFacts {
         others.retain(|(name, _)| !not_awaited.contains(&name.as_str()));
         others.extend(states(&status.upgrade_job_results));
         let decision = &payload.spec.payload_override;
-        let creation = &status.release_creation_job_result;
+        let record = status.verdict.as_ref();
+        let unproved = record.map(|it| it.unproved.clone()).unwrap_or_default();
         let mut facts = Self {
-            creation: creation.status,
-            creation_message: creation.message.clone(),
+            creation,
+            creation_message,
             mirror_message: mirror_result.message.clone(),
             mirror_gate_closed: has_mirror && !passed,
             decided_by_user: decision.decided(),
             user_reason: decision.reason.clone(),
+            ignored_override: decision.ignored().map(str::to_owned),
+            skipped: skipped_jobs(payload),
+            unproved: unproved.clone(),
             blocking: states(&status.blocking_job_results),
             others,
             record: VerdictRecord {
                 mirror_gate_passed: has_mirror && passed,
                 extra_attempts: extra_attempts(payload),
+                unproved,
                 ..VerdictRecord::default()
             },
         };
@@ -119,8 +133,43 @@ impl VerdictFacts {
         }
     }
 
-    /// What the verdict waits for, or which jobs decided it.
+    /// What the verdict waits for, or which jobs decided it, and what did not count.
     pub(super) fn explanation(&self, ruling: Ruling) -> String {
+        let mut parts = vec![self.cause(ruling)];
+        if let Ruling::NoBlockingJobs { .. } | Ruling::ByJobs(_) = ruling {
+            parts.extend(self.skipped_explanation());
+            parts.extend(Some(self.unproved.clone()).filter(|why| !why.is_empty()));
+        }
+        parts.extend(self.ignored_explanation());
+        parts.retain(|part| !part.is_empty());
+        parts.join("; ")
+    }
+
+    /// The override that is no decision, in words.
+    pub(super) fn ignored_explanation(&self) -> Option<String> {
+        let word = self.ignored_override.as_ref()?;
+        let word: String = word.chars().take(SHOWN_WORD).collect();
+        Some(format!(
+            "the override {word:?} does not count: it is neither Accepted nor Rejected"
+        ))
+    }
+
+    /// The jobs that were left out, in words.
+    fn skipped_explanation(&self) -> Option<String> {
+        if self.skipped.is_empty() {
+            return None;
+        }
+        let shown = self.skipped.iter().take(NAMED_JOBS);
+        let shown: Vec<_> = shown.map(|(job, why)| format!("{job} ({why})")).collect();
+        let hidden = self.skipped.len() - shown.len();
+        let more = match hidden {
+            0 => String::new(),
+            hidden => format!(" and {hidden} more"),
+        };
+        Some(format!("left out at the cut: {}{more}", shown.join(", ")))
+    }
+
+    fn cause(&self, ruling: Ruling) -> String {
         match ruling {
             Ruling::CreationFailed => self.creation_message.clone(),
             Ruling::AwaitsCreation => {
@@ -205,6 +254,20 @@ impl VerdictFacts {
             text.extend(lines);
         }
         hex(&digest(&SHA256, text.as_bytes()).as_ref()[..16])
+    }
+}
+
+/// How the creation ended. What the conditions say stays: a Job that was made again after the release had failed
+/// takes nothing back.
+fn creation(status: &ReleasePayloadStatus) -> (CreationJobStatus, String) {
+    let result = &status.release_creation_job_result;
+    let mut all = status.conditions.iter();
+    let failed = all.find(|it| it.type_ == conditions::FAILED && it.status == "True");
+    match failed {
+        Some(failed) if result.status != CreationJobStatus::Failed => {
+            (CreationJobStatus::Failed, failed.message.clone())
+        }
+        _ => (result.status, result.message.clone()),
     }
 }
 

@@ -5,42 +5,35 @@ use std::{
     sync::Arc,
 };
 
-use futures::stream::{self, StreamExt};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{batch::v1::Job, core::v1::ConfigMap};
 use neap_kit::{apply::Error, builder::Tools, key::Key};
 
-use super::{Sources, recorded_state};
+use super::Sources;
 use crate::{
     api::{ProwJobState, annotations},
     config::{ANNOTATION_LIMIT, CONFIG_MAP_LIMIT, ConfigError, ReleaseConfig, parse},
     image_stream::api::{DOCKER_IMAGE, ImageStream, TagReference},
     names,
-    payload::Phase,
+    payload::run_token::RunKey,
     stream::decide::conflict::is_settled,
-    stream::facts::{
-        AcceptedRelease, Facts, PeriodicRun, Release, annotation, created, public_repository,
-    },
+    stream::facts::{Facts, PeriodicRun, annotation},
     version,
 };
 
 /// The key of the configuration in a ConfigMap.
 const CONFIG_KEY: &str = "config.json";
 
-/// How many images of a stream are read at the same time.
-const READ_AT_ONCE: usize = 16;
-
 type LoadedConfig = Result<Arc<ReleaseConfig>, ConfigError>;
 
 impl Sources {
-    /// The facts about the stream of `source`; none while there is no key for the tokens of its runs.
+    /// The facts about the stream of `source`.
     pub(in crate::stream) async fn gather(
         &self,
         tools: &Tools,
         source: Arc<ImageStream>,
-    ) -> Result<Option<Facts>, Error> {
-        let Some(run_key) = self.services.run_keys.newest().await? else {
-            return Ok(None);
-        };
+    ) -> Result<Facts, Error> {
+        let run_key = self.services.run_keys.newest().await?;
+        let run_key = run_key.unwrap_or_else(RunKey::missing);
         let loaded = load(tools, &source).await?;
         let mut facts = Facts {
             options: self.services.options.clone(),
@@ -60,21 +53,23 @@ impl Sources {
             cli_override: None,
             cli_images: BTreeMap::new(),
             unread: BTreeMap::new(),
+            reading: BTreeSet::new(),
+            taken: BTreeMap::new(),
             run_key,
             now: tools.clock.now(),
             config: loaded.clone(),
             source,
         };
         let Ok(config) = loaded else {
-            return Ok(Some(facts));
+            return Ok(facts);
         };
         facts.target = if config.is_stable() {
             Some(facts.source.clone())
         } else {
             self.streams.get(&Key::new(facts.namespace(), &config.to))
         };
-        if config.end_of_life || facts.target.is_none() {
-            return Ok(Some(facts));
+        if config.end_of_life || facts.target.is_none() || facts.run_key.is_missing() {
+            return Ok(facts);
         }
         self.releases(&mut facts, &config);
         facts.cli_override = self.cli_override(&facts.source, &config.override_cli_image);
@@ -82,13 +77,13 @@ impl Sources {
         self.runs_of_periodics(&mut facts);
         self.destinations(&mut facts, &config);
         if starts_upgrades(&config) {
-            facts.accepted = Arc::new(self.accepted_releases());
+            facts.accepted = Arc::new(self.accepted.list(&self.payloads));
         }
         if config.is_stable() {
             self.informing(tools, &mut facts).await?;
             self.images(tools, &mut facts, &config).await;
         }
-        Ok(Some(facts))
+        Ok(facts)
     }
 
     /// The objects of each release.
@@ -123,16 +118,35 @@ impl Sources {
                 names::removal_job(name),
             ] {
                 if let Some(found) = self.jobs.get(&Key::new(&options.job_namespace, &job)) {
-                    facts.jobs.insert(job, found);
+                    let owner = owner_of_job(&found).filter(|owner| !is_in(owner, &namespace));
+                    if let Some(owner) = owner {
+                        facts.taken.insert(job, format!("a Job of {owner}"));
+                    } else {
+                        facts.jobs.insert(job, found);
+                    }
                 }
             }
-            let runs = self.runs.get(name);
-            let runs = runs
-                .iter()
-                .filter(|run| run.namespace() == options.prow_namespace);
-            let runs: BTreeSet<_> = runs.map(|run| run.name().to_owned()).collect();
-            if !runs.is_empty() {
-                facts.runs.insert(name.clone(), runs);
+            self.runs_of_release(facts, name);
+        }
+    }
+
+    /// The ProwJobs of a release. Those of a release of the same name in another namespace only have their names.
+    fn runs_of_release(&self, facts: &mut Facts, tag: &str) {
+        let namespace = facts.namespace().to_owned();
+        let prow = &self.services.options.prow_namespace;
+        for run in self.runs.get(tag) {
+            if run.namespace() != *prow {
+                continue;
+            }
+            let name = run.name().to_owned();
+            let source = run.annotation(annotations::SOURCE);
+            match source.filter(|source| !is_in(source, &namespace)) {
+                Some(source) => {
+                    facts.taken.insert(name, format!("a ProwJob of {source}"));
+                }
+                None => {
+                    facts.runs.entry(tag.to_owned()).or_default().insert(name);
+                }
             }
         }
     }
@@ -224,53 +238,6 @@ impl Sources {
         }
     }
 
-    /// The accepted releases of all streams of the release namespaces.
-    fn accepted_releases(&self) -> Vec<AcceptedRelease> {
-        let options = &self.services.options;
-        let mut accepted = Vec::new();
-        for target in options
-            .release_namespaces
-            .iter()
-            .flat_map(|it| self.streams.list(it))
-        {
-            let stable = stable_name(&target);
-            let has_releases = annotation(&target, annotations::HAS_RELEASES) == Some("true");
-            let repository = public_repository(&target, options);
-            if !has_releases && stable.is_none() {
-                continue;
-            }
-            let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
-            for tag in &target.spec.tags {
-                let Some(stream) = tag.annotations.get(annotations::NAME) else {
-                    continue;
-                };
-                let payload = self.payloads.get(&Key::new(namespace, &tag.name));
-                let payloads = payload
-                    .map(|it| (tag.name.clone(), it))
-                    .into_iter()
-                    .collect();
-                // Its tag says so too: the controller of its stream has looked at its payload.
-                let written = tag.annotations.get(annotations::PHASE);
-                if Release::of(tag, &payloads).phase != Some(Phase::Accepted)
-                    || written.is_none_or(|written| written != Phase::Accepted.as_str())
-                {
-                    continue;
-                }
-                let repository = repository.as_deref();
-                accepted.push(AcceptedRelease {
-                    stream: stream.clone(),
-                    is_stable: stable.as_ref() == Some(stream),
-                    tag: tag.name.clone(),
-                    created: created(tag),
-                    pull_spec: repository
-                        .map(|it| format!("{it}:{}", tag.name))
-                        .unwrap_or_default(),
-                });
-            }
-        }
-        accepted
-    }
-
     /// The configurations whose jobs also inform about the releases of a Stable stream.
     async fn informing(&self, tools: &Tools, facts: &mut Facts) -> Result<(), Error> {
         let suffix = &self.services.options.art_suffix;
@@ -292,66 +259,25 @@ impl Sources {
         }
         Ok(())
     }
+}
 
-    /// What the images of Stable releases say, as far as a decision needs it.
-    async fn images(&self, tools: &Tools, facts: &mut Facts, config: &ReleaseConfig) {
-        let samples_upgrades = config.upgraded_on().next().is_some();
-        let needs_cli = config.override_cli_image.is_empty() && facts.options.tools.image.is_none();
-        let source = facts.source.clone();
-        let status = source.status.iter().flat_map(|status| &status.tags);
-        let imports: BTreeMap<_, _> = status.map(|tag| (tag.tag.as_str(), tag)).collect();
-        let mut wanted = Vec::new();
-        for tag in &source.spec.tags {
-            let release = Release::of(tag, &facts.payloads);
-            let needs_name = matches!(release.phase, None | Some(Phase::Pending))
-                && release.annotation(annotations::REWRITE).is_none();
-            let needs_previous = samples_upgrades && release.phase == Some(Phase::Ready);
-            let needs_cli = needs_cli
-                && matches!(release.phase, None | Some(Phase::Pending))
-                && !facts.jobs.contains_key(&tag.name);
-            let imported = imports.get(tag.name.as_str());
-            let item = imported.and_then(|imported| imported.items.first());
-            if let Some(item) = item.filter(|_| needs_name || needs_previous || needs_cli) {
-                wanted.push((tag.name.clone(), item.docker_image_reference.clone()));
-            }
-        }
-        let namespace = facts.namespace().to_owned();
-        let reader = &self.services.reader;
-        let mut answers = stream::iter(wanted)
-            .map(async |(tag, image)| (tag, reader.read(tools.clock, &namespace, &image).await))
-            .buffer_unordered(READ_AT_ONCE);
-        while let Some((tag, read)) = answers.next().await {
-            match read {
-                Ok(info) => {
-                    facts.release_names.insert(tag.clone(), info.name.clone());
-                    if let Some(cli) = &info.cli {
-                        facts.cli_images.insert(tag.clone(), cli.clone());
-                    }
-                    facts.previous.insert(tag, info.previous.clone());
-                }
-                Err(error) => {
-                    tracing::warn!(tag, error, "a release image cannot be read");
-                    facts.unread.insert(tag, error);
-                }
-            }
-        }
-    }
+/// The target whose release a Job belongs to, if it says so.
+fn owner_of_job(job: &Job) -> Option<&str> {
+    let all = job.metadata.annotations.as_ref()?;
+    all.get(annotations::TARGET).map(String::as_str)
+}
+
+/// Whether an object, named with its namespace, is in this one.
+fn is_in(object: &str, namespace: &str) -> bool {
+    object
+        .split_once('/')
+        .is_some_and(|(it, _)| it == namespace)
 }
 
 /// Whether a tag of a target belongs to a stream, or may.
 fn is_of_stream(tag: &TagReference, config: &ReleaseConfig) -> bool {
     let name = tag.annotations.get(annotations::NAME);
     name.map_or(config.is_stable(), |name| *name == config.name)
-}
-
-/// The name of the Stable stream whose source this is.
-fn stable_name(source: &ImageStream) -> Option<String> {
-    let Some(text) = annotation(source, annotations::CONFIG) else {
-        let state = recorded_state(source)?;
-        return state.stable.then_some(state.stream);
-    };
-    let config = parse(text, CONFIG_MAP_LIMIT).ok()?;
-    config.is_stable().then_some(config.name)
 }
 
 fn starts_upgrades(config: &ReleaseConfig) -> bool {

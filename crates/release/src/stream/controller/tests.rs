@@ -2,11 +2,14 @@
 //! Prow would do.
 
 mod bad_input;
+mod changed_tags;
 mod cluster;
 mod foreign_payloads;
 mod hand_over;
 mod job_images;
+mod run_keys;
 mod scope;
+mod slow_images;
 mod traces;
 mod verification;
 
@@ -355,7 +358,7 @@ async fn results_of_upgrades_are_recorded_and_stay() {
     assert_eq!(cluster.writes(), before);
     let metrics = cluster.metrics();
     for line in [
-        r#"neaptide_release_upgrade_graph_save_error{namespace="ocp",name="release-upgrade-graph"} 0"#,
+        r#"release_controller_release_upgrade_graph_save_error{namespace="ocp",name="release-upgrade-graph"} 0"#,
         r#"neaptide_release_stream_staleness_seconds{namespace="ocp",stream="4.21.0-0.nightly"} "#,
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");

@@ -45,7 +45,8 @@ pub(super) fn component(context: &Context, sources: &Sources) -> Component {
         key: key.clone(),
         failed: failed.clone(),
     };
-    telemetry.meter(|registry| registry.register_collector(Box::new(gauge)));
+    // Alerts of the original ask for exactly this name.
+    telemetry.compatible(|registry| registry.register_collector(Box::new(gauge)));
     let recorder = Recorder {
         sources: sources.clone(),
         writer: context.writer(NAME),
@@ -159,7 +160,7 @@ struct SaveError {
 impl Collector for SaveError {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "Whether the results of upgrades could not be stored";
-        let name = "release_upgrade_graph_save_error";
+        let name = "release_controller_release_upgrade_graph_save_error";
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         let labels = [
             ("namespace", self.key.namespace()),

@@ -134,8 +134,7 @@ fn integration(draft: &mut Draft<'_>, release: &Release<'_>) {
     if !ensure_payload(draft, release) {
         return;
     }
-    let job = facts.jobs.contains_key(tag);
-    if !job && release.payload.is_some() {
+    if !facts.has_job(tag) && release.payload.is_some() {
         match creation_job(facts, config, release, mirrored) {
             Ok(job) => draft.changes.push(StreamChange::CreateJob(Box::new(job))),
             Err(problem) => draft.problem("UnableToProcessRelease", format!("{tag}: {problem}")),
@@ -240,7 +239,9 @@ fn stable(draft: &mut Draft<'_>, release: &Release<'_>, imported: Option<&NamedT
     if !ensure_payload(draft, release) {
         return;
     }
-    if !facts.jobs.contains_key(tag) && release.payload.is_some() {
+    // The image of its Job may be named by its own image, which is being read.
+    let waits = facts.has_job(tag) || facts.reading.contains(tag);
+    if !waits && release.payload.is_some() {
         let image = item.map(|item| item.docker_image_reference.as_str());
         match stable_job(facts, draft.config, release, mirrored, image, rewrite) {
             Ok(job) => draft.changes.push(StreamChange::CreateJob(Box::new(job))),
@@ -249,15 +250,18 @@ fn stable(draft: &mut Draft<'_>, release: &Release<'_>, imported: Option<&NamedT
     }
 }
 
-/// Why something that the image of a Stable release says is not known. It is read again later.
-pub(super) fn unread(draft: &mut Draft<'_>, tag: &str, what: &str) -> String {
+/// Notes why something that the image of a Stable release says is not known. It is read again later. While it is
+/// read for the first time there is nothing to say.
+pub(super) fn unread(draft: &mut Draft<'_>, tag: &str, what: &str) {
     let now = draft.facts.now;
     let again = SignedDuration::try_from(READ_RETRY).unwrap_or(SignedDuration::ZERO);
     draft.look_again_at(now.checked_add(again).unwrap_or(now));
-    match draft.facts.unread.get(tag) {
+    let problem = match draft.facts.unread.get(tag) {
+        None if draft.facts.reading.contains(tag) => return,
         None => format!("{tag}: {what} have not been read yet"),
         Some(why) => format!("{tag}: {what} cannot be read: {why}"),
-    }
+    };
+    draft.problems.push(problem);
 }
 
 /// Whether the image of a Stable release is assembled again under the name of its tag. Decided once: it is
@@ -268,8 +272,7 @@ fn rewrites(draft: &mut Draft<'_>, release: &Release<'_>) -> Option<bool> {
         return Some(decided == "true");
     }
     let Some(name) = draft.facts.release_names.get(tag) else {
-        let problem = unread(draft, tag, "the labels of its image");
-        draft.problems.push(problem);
+        unread(draft, tag, "the labels of its image");
         return None;
     };
     let rewrite = name != tag;

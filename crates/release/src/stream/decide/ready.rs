@@ -85,7 +85,7 @@ fn alternate_mirror(draft: &mut Draft<'_>, release: &Release<'_>) {
         .and_then(|payload| payload.status.as_ref())
         .is_some_and(|status| status.release_mirror_job_result.status.has_ended());
     let job = names::alternate_mirror_job(tag);
-    if !has_mirror || is_over || facts.jobs.contains_key(&job) {
+    if !has_mirror || is_over || facts.has_job(&job) {
         return;
     }
     let Some(mirror) = facts.mirrors.get(&facts.mirror_name(draft.config, tag)) else {

@@ -79,15 +79,16 @@ pub(super) fn decide(draft: &mut Draft<'_>, release: &Release<'_>) {
     }
     let tag = release.name();
     let Some(previous) = facts.previous.get(tag) else {
-        let problem = unread(draft, tag, "the releases before it");
-        return draft.problems.push(problem);
+        return unread(draft, tag, "the releases before it");
     };
     let launched = facts.runs.get(tag);
     for (at, version) in sample(previous).iter().enumerate() {
         // Whole names are compared: 4.10.1 is not 4.10.10.
         let is_there = platforms.iter().any(|(platform, _)| {
             let name = names::upgrade_run(tag, version, platform);
-            launched.is_some_and(|launched| launched.contains(&name)) || is_recorded(release, &name)
+            launched.is_some_and(|launched| launched.contains(&name))
+                || facts.taken.contains_key(&name)
+                || is_recorded(release, &name)
         });
         if is_there {
             continue;

@@ -6,6 +6,7 @@ mod cutting;
 mod large;
 mod life;
 mod properties;
+mod removed_jobs;
 
 use serde_json::{Value, json};
 
@@ -95,6 +96,8 @@ fn facts(config: &Value, releases: &[Value]) -> Facts {
         cli_override: None,
         cli_images: BTreeMap::new(),
         unread: BTreeMap::new(),
+        reading: BTreeSet::new(),
+        taken: BTreeMap::new(),
         run_key: RunKey::new(&[7; 32]).unwrap(),
         now: NOW.parse().unwrap(),
     }

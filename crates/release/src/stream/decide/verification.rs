@@ -1,6 +1,6 @@
 //! Launches the verification jobs of a release, and again after failures.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,7 +15,7 @@ use crate::{
     api::{JobRunState, JobStatus, ReleasePayload},
     config::ReleaseVerification,
     names,
-    payload::facts::extra_attempts,
+    payload::{Phase, facts::extra_attempts},
     stream::facts::{Release, public_repository},
 };
 
@@ -74,6 +74,64 @@ pub(super) fn decide(draft: &mut Draft<'_>, release: &Release<'_>) {
         if let Err(problem) = launched {
             draft.problem("ProwJobInvalid", format!("{tag}: {key}: {problem}"));
         }
+    }
+    if release.phase == Some(Phase::Ready) {
+        tell_removed_jobs(draft, tag, payload, &all);
+    }
+}
+
+/// Says which jobs the verdict waits for although no run of them will be launched: the payload has them since the
+/// release was cut, and the configuration of the stream has lost them since.
+fn tell_removed_jobs(
+    draft: &mut Draft<'_>,
+    tag: &str,
+    payload: &ReleasePayload,
+    all: &BTreeMap<String, ReleaseVerification>,
+) {
+    let Some(status) = &payload.status else {
+        return;
+    };
+    let extra = extra_attempts(payload);
+    let lists = [
+        ("blocking", &status.blocking_job_results),
+        ("informing", &status.informing_job_results),
+    ];
+    for (list, jobs) in lists {
+        for job in jobs {
+            let extra = extra.get(&job.name).copied().unwrap_or(0);
+            if launches(all, job) || !awaits_a_launch(job, extra, draft.facts.now) {
+                continue;
+            }
+            let JobStatus { name, job_name, .. } = job;
+            let message = format!(
+                "{tag}: {list} job {name} ({job_name}) is not launched: the configuration of the stream has it no \
+                 longer; put verify.{name} back, or decide with neap release accept or reject"
+            );
+            draft.problem("VerificationJobRemoved", message);
+        }
+    }
+}
+
+/// Whether the configuration launches the runs of this job of a payload.
+fn launches(all: &BTreeMap<String, ReleaseVerification>, job: &JobStatus) -> bool {
+    let Some(one) = all.get(&job.name).filter(|one| !one.disabled) else {
+        return false;
+    };
+    let launches_runs = one
+        .prow_job
+        .as_ref()
+        .is_some_and(|it| it.name == job.job_name);
+    let aggregated = one.aggregated_prow_job.as_ref();
+    launches_runs
+        || aggregated
+            .is_some_and(|it| names::aggregator_job(&job.name, it.aggregator()) == job.job_name)
+}
+
+/// Whether a run of this job is to be launched, now or later.
+fn awaits_a_launch(job: &JobStatus, extra_attempts: i32, now: Timestamp) -> bool {
+    match usize::try_from(job.analysis_job_count) {
+        Ok(count @ 1..) => job.results.len() < count,
+        _ => next(job, extra_attempts, now) != Next::Nothing,
     }
 }
 
@@ -192,7 +250,7 @@ impl<'a> Launch<'a> {
         let facts = draft.facts;
         let tag = self.release.name();
         let is_there = facts.runs.get(tag).is_some_and(|runs| runs.contains(&name));
-        if is_there {
+        if is_there || facts.taken.contains_key(&name) {
             return Ok(());
         }
         let source = self.upgrade_source(draft)?;

@@ -272,7 +272,7 @@ fn shadow_options(
     let writer = context.writer(KEY_WRITER);
     PayloadOptions {
         timeouts: Timeouts::default(),
-        run_keys: RunKeys::stand_in(writer, &options.release_namespace),
+        run_keys: RunKeys::stand_in(writer, context.clock, &options.release_namespace),
         qualifiers,
         job_namespace: options.job_namespace.clone(),
     }
@@ -298,9 +298,9 @@ pub(in crate::areas::release) fn streams(
         .unwrap_or_default();
     let writer = context.writer(KEY_WRITER);
     let run_keys = if options.dry_run {
-        RunKeys::stand_in(writer, &first)
+        RunKeys::stand_in(writer, context.clock, &first)
     } else {
-        RunKeys::new(writer, &first, system_entropy)
+        RunKeys::new(writer, context.clock, &first, system_entropy)
     };
     let reader = RegistryReader::new(client, context.client.clone(), context.clock);
     let services = Services {
@@ -323,6 +323,7 @@ pub(in crate::areas::release) fn verdicts(
         timeouts: Timeouts::default(),
         run_keys: RunKeys::new(
             context.writer(KEY_WRITER),
+            context.clock,
             release_namespace,
             system_entropy,
         ),

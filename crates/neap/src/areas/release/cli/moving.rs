@@ -53,7 +53,7 @@ pub(super) async fn shadow(options: &ShadowOptions, out: &mut dyn Write) -> Resu
         let key_namespace = key_namespace.unwrap_or_else(|| releases.cluster.namespace.clone());
         let payload_options = |context: &neap_kit::context::Context| PayloadOptions {
             timeouts: Timeouts::default(),
-            run_keys: RunKeys::stand_in(context.writer(NAME), &key_namespace),
+            run_keys: RunKeys::stand_in(context.writer(NAME), context.clock, &key_namespace),
             qualifiers: SharedQualifiers::default(),
             job_namespace: None,
         };

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, io::Write};
 use jiff::Timestamp;
 use neap_release::{
     api::{JobStatus, ReleasePayload, ReleasePayloadStatus, conditions},
-    payload::Phase,
+    payload::{Phase, facts::skipped_jobs},
     replay,
 };
 use serde_json::json;
@@ -58,6 +58,9 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
             "Override",
             &format!("{}: {}", decision.decision, decision.reason),
         );
+    }
+    for (job, cause) in skipped_jobs(&payload) {
+        line("Left out", &format!("job {job}: {cause}"));
     }
     for coordinates in &payload.spec.release_coordinates {
         line(
@@ -143,16 +146,29 @@ pub(super) async fn jobs(options: &JobsOptions, out: &mut dyn Write) -> Result<(
     let releases = Releases::of(&options.scope).await?;
     let read = async || {
         let payload = releases.payload(&options.name).await?;
+        let skipped = skipped_jobs(&payload);
         let status = payload.status.unwrap_or_default();
+        let mut items = listed_jobs(&status);
+        items.extend(skipped.iter().map(|(job, why)| left_out(job, why)));
         Ok(Listing {
             kind: "ReleaseJobList",
             resource: "job",
             columns: JOB_COLUMNS,
-            items: listed_jobs(&status),
+            items,
             empty: "No jobs verify this release.".to_owned(),
         })
     };
     listing::show(options.listing, releases.clock, out, read).await
+}
+
+/// A job that was left out when the release was cut.
+fn left_out(job: &str, why: &str) -> Listed {
+    let cells = ["left out", job, "-", why, "", "", ""];
+    Listed {
+        name: job.to_owned(),
+        cells: cells.map(str::to_owned).to_vec(),
+        data: json!({"list": "left out", "job": {"ciConfigurationName": job}, "why": why}),
+    }
 }
 
 /// Each job, and after it each of its runs.
@@ -291,5 +307,13 @@ mod tests {
         assert_eq!(names, ["aws", "aws/r-aws", "aws/r-aws-1"]);
         assert_eq!(items[0].cells[2..4], ["2 runs", "Success"]);
         assert!(items.iter().all(|it| it.cells.len() == JOB_COLUMNS.len()));
+    }
+
+    #[test]
+    fn a_job_that_was_left_out_is_listed_with_the_reason() {
+        let item = left_out("upgrade", "no accepted release matches");
+        assert_eq!(item.cells.len(), JOB_COLUMNS.len());
+        assert_eq!(item.cells[..2], ["left out", "upgrade"]);
+        assert_eq!(item.cells[3], "no accepted release matches");
     }
 }

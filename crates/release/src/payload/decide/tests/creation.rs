@@ -189,3 +189,21 @@ fn a_mirror_is_waited_for_only_where_there_is_one() {
         );
     }
 }
+
+#[test]
+fn a_job_that_is_made_again_does_not_take_a_failure_back() {
+    let mut facts = facts(payload(&json!({"blockingJobs": [job("aws")]})));
+    facts.creation_job = failed("DeadlineExceeded", "late");
+    let first = decide(&facts);
+    assert_eq!(first.phase, Phase::Failed);
+    facts.creation_job = completed();
+    facts.runs = vec![run(
+        &format!("{TAG}-aws"),
+        "periodic-aws",
+        ProwJobState::Success,
+    )];
+    let later = again(&facts, &first);
+    assert_eq!(later.phase, Phase::Failed);
+    assert_eq!(condition(&later.status, "PayloadAccepted").0, "False");
+    assert_eq!(condition(&later.status, "PayloadRejected").0, "True");
+}

@@ -49,6 +49,7 @@ prop_compose! {
         retries in 0_i32..3,
         runs in prop::collection::btree_map((0_usize..7, 0_u32..4), states(), 0..10),
         decision in prop::sample::select(vec!["", "Accepted", "Rejected", "Other"]),
+        has_failed in any::<bool>(),
     ) -> Facts {
         let list = |count: usize, kind: &str| -> Vec<Value> {
             (0..count).map(|at| {
@@ -76,6 +77,10 @@ prop_compose! {
                 with_mirror().spec.payload_creation_config.release_mirror_coordinates;
         }
         payload.spec.payload_override.decision = decision.to_owned();
+        if has_failed {
+            // Decided before, whatever became of the Job since.
+            with_status(&mut payload, &decided_failure());
+        }
         let mut facts = facts(payload);
         (facts.creation_job, facts.mirror_job) = (creation_job, mirror_job);
         facts.runs = runs.into_iter().map(|((at, attempt), state)| {
@@ -102,6 +107,17 @@ prop_compose! {
     }
 }
 
+/// A status in which the failure of the creation is decided.
+fn decided_failure() -> Value {
+    let condition = |type_: &str, status: &str| {
+        json!({
+            "type": type_, "status": status, "reason": type_, "message": "Release creation Job failed",
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+        })
+    };
+    json!({"conditions": [condition("PayloadCreated", "False"), condition("PayloadFailed", "True")]})
+}
+
 fn holds(decision: &Decision, type_: &str) -> bool {
     condition(&decision.status, type_).0 == "True"
 }
@@ -111,6 +127,12 @@ proptest! {
     fn a_payload_is_never_accepted_and_rejected(facts in any_facts()) {
         let decision = decide(&facts);
         prop_assert!(!(holds(&decision, "PayloadAccepted") && holds(&decision, "PayloadRejected")));
+    }
+
+    #[test]
+    fn a_payload_that_failed_is_never_accepted(facts in any_facts()) {
+        let decision = decide(&facts);
+        prop_assert!(!(holds(&decision, "PayloadAccepted") && holds(&decision, "PayloadFailed")));
     }
 
     #[test]
@@ -128,7 +150,9 @@ proptest! {
         let mirrored = !decision.status.release_mirror_job_result.coordinates.name.is_empty()
             && !decision.status.release_mirror_job_result.status.has_ended();
         let decided = facts.payload.spec.payload_override.decided();
+        let has_failed = holds(&decision, "PayloadFailed");
         match (created, decided) {
+            _ if has_failed => prop_assert_eq!(decision.phase, Phase::Failed),
             (CreationJobStatus::Failed, _) => prop_assert_eq!(decision.phase, Phase::Failed),
             (CreationJobStatus::Success, Some(decided)) if !mirrored => {
                 let wanted = match decided {

@@ -348,3 +348,48 @@ fn states_of_a_job_follow_from_its_runs() {
         "a user asked for one more"
     );
 }
+
+#[test]
+fn without_the_key_of_its_runs_nothing_new_is_known_of_them_and_all_else_is_decided() {
+    let mut facts = facts(payload(&json!({"blockingJobs": [job("aws"), job("gcp")]})));
+    facts.creation_job = completed();
+    let (aws, gcp) = (format!("{TAG}-aws"), format!("{TAG}-gcp"));
+    facts.runs = vec![
+        run(&aws, "periodic-aws", ProwJobState::Success),
+        run(&gcp, "periodic-gcp", ProwJobState::Pending),
+    ];
+    let known = decide(&facts);
+    facts.runs.clear();
+    facts.unproved = Some("the Secret lacks the key".to_owned());
+    facts.now = now().checked_add(SignedDuration::from_hours(1)).unwrap();
+    let without = again(&facts, &known);
+    assert_eq!(
+        without.status.blocking_job_results,
+        known.status.blocking_job_results
+    );
+    let (_, _, message) = condition(&without.status, "PayloadAccepted");
+    assert_eq!(
+        message,
+        "waiting for blocking jobs: gcp; the Secret lacks the key"
+    );
+    let reasons: Vec<_> = without.events.iter().map(|event| event.reason).collect();
+    assert_eq!(reasons, ["RunKeyMissing"]);
+    assert_eq!(again(&facts, &without).events, vec![], "it is told once");
+    // It has a deadline, and a user may decide.
+    facts.now = now().checked_add(SignedDuration::from_hours(24)).unwrap();
+    let stuck = again(&facts, &without);
+    assert_eq!(condition(&stuck.status, "PayloadStuck").0, "True");
+    let mut decided = ReleasePayload::clone(&facts.payload);
+    decided.spec.payload_override.decision = "Accepted".to_owned();
+    facts.payload = Arc::new(decided);
+    assert_eq!(again(&facts, &stuck).phase, Phase::Accepted);
+    // The key is back: the run that still runs is no ended one.
+    facts.unproved = None;
+    facts.runs = vec![
+        run(&aws, "periodic-aws", ProwJobState::Success),
+        run(&gcp, "periodic-gcp", ProwJobState::Success),
+    ];
+    let back = again(&facts, &stuck);
+    let verdict = back.status.verdict.unwrap();
+    assert_eq!(verdict.unproved, "");
+}

@@ -298,3 +298,82 @@ fn a_payload_without_a_verdict_is_stuck_after_its_deadline() {
         (Phase::Accepted, None)
     );
 }
+
+#[test]
+fn jobs_that_were_left_out_are_part_of_the_verdict() {
+    let mut payload = payload(&json!({}));
+    let skipped = json!({"upgrade": "no accepted release matches"}).to_string();
+    let all = payload.metadata.annotations.get_or_insert_default();
+    all.insert(crate::api::annotations::SKIPPED_JOBS.to_owned(), skipped);
+    let status = verdict_status(&mut payload, "SS", "", "");
+    let (accepted, _, message) = condition(&status, "PayloadAccepted");
+    assert_eq!(accepted, "True");
+    assert_eq!(
+        message,
+        "all 2 blocking jobs passed; left out at the cut: upgrade (no accepted release matches)"
+    );
+    let status = verdict_status(&mut payload, "FS", "", "");
+    let (_, _, message) = condition(&status, "PayloadRejected");
+    assert!(message.ends_with("left out at the cut: upgrade (no accepted release matches)"));
+}
+
+#[test]
+fn an_override_with_another_word_does_not_count_and_is_told_once() {
+    let mut payload = payload(&json!({"blockingJobs": [job("aws")]}));
+    payload.spec.payload_override.decision = "accepted".to_owned();
+    let mut facts = facts(payload);
+    facts.creation_job = completed();
+    let decision = decide(&facts);
+    let text = r#"the override "accepted" does not count: it is neither Accepted nor Rejected"#;
+    let told: Vec<_> = decision
+        .events
+        .iter()
+        .filter(|event| event.reason == "InvalidOverride")
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].message, text);
+    let (_, _, message) = condition(&decision.status, "PayloadAccepted");
+    assert_eq!(message, format!("waiting for blocking jobs: aws; {text}"));
+    assert_eq!(again(&facts, &decision).events, vec![]);
+}
+
+#[test]
+fn an_override_is_told_with_its_user_when_it_is_carried_out_and_when_it_is_taken_back() {
+    let mut facts = facts(payload(&json!({"blockingJobs": [job("aws")]})));
+    facts.creation_job = completed();
+    let before = decide(&facts);
+    assert_eq!(before.override_taken, None);
+    let decided = |decision: &str, reason: &str, before: &Decision| {
+        let mut payload = ReleasePayload::clone(&facts.payload);
+        payload.spec.payload_override.decision = decision.to_owned();
+        payload.spec.payload_override.reason = reason.to_owned();
+        let by = crate::api::annotations::OVERRIDE_BY.to_owned();
+        let all = payload.metadata.annotations.get_or_insert_default();
+        all.insert(by, "alice".to_owned());
+        let facts = Facts {
+            payload: Arc::new(payload),
+            ..facts.clone()
+        };
+        let decision = again(&facts, before);
+        assert_eq!(
+            again(&facts, &decision).override_taken,
+            None,
+            "it is told once"
+        );
+        decision
+    };
+    let taken = decided("Accepted", "it is known", &before);
+    let text = "override Accepted by alice: it is known";
+    assert_eq!(taken.override_taken.as_deref(), Some(text));
+    let told = |decision: &Decision| {
+        let events = decision.events.iter();
+        let mut events = events.filter(|event| event.reason == "PayloadOverridden");
+        events.next().map(|event| event.message.clone())
+    };
+    assert_eq!(told(&taken).as_deref(), Some(text));
+    let back = decided("", "", &taken);
+    assert_eq!(
+        told(&back).as_deref(),
+        Some("the override is taken back: Ready")
+    );
+}

@@ -16,7 +16,14 @@ use kube::{
     Api, Client, CustomResourceExt, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use neap_kit::{apply::Object, clock::Clock, context::Context, lease::Leadership, watch::Watches};
+use neap_kit::{
+    apply::{Error, Object, Write, WriteObserver},
+    clock::Clock,
+    context::Context,
+    lease::Leadership,
+    process::Process,
+    watch::Watches,
+};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -50,6 +57,7 @@ pub(super) struct TestCluster {
     watches: Watches,
     prow: SharedProwConfig,
     qualifiers: SharedQualifiers,
+    audited: Arc<AuditedReasons>,
     _tasks: Mutex<JoinSet<()>>,
     _pocket: Pocket,
 }
@@ -87,6 +95,19 @@ pub(super) fn condition(payload: &ReleasePayload, type_: &str) -> Condition {
         .clone()
 }
 
+/// The reasons of writes, as the audit gets them.
+#[derive(Debug, Default)]
+struct AuditedReasons(Mutex<Vec<String>>);
+
+impl WriteObserver for AuditedReasons {
+    fn on_write<'a>(&'a self, write: &'a Write, _: Result<(), &'a Error>) -> BoxFuture<'a, ()> {
+        let reason = write.reason.as_deref().map(str::to_owned);
+        self.0.lock().extend(reason);
+        async {}.boxed()
+    }
+}
+
+/// A registry with every image but those called `slow`, for which it gives no answer.
 #[derive(Debug)]
 struct Images;
 
@@ -104,7 +125,13 @@ impl ReleaseReader for Images {
             previous,
             cli,
         };
-        async move { Ok(info) }.boxed()
+        async move {
+            if info.name == "slow" {
+                std::future::pending().await
+            }
+            Ok(info)
+        }
+        .boxed()
     }
 }
 
@@ -141,7 +168,9 @@ impl TestCluster {
                 .unwrap();
         }
         clock.sleep(Duration::from_millis(100)).await;
-        let (watches, watching) = Watches::new(clock);
+        let audited = Arc::<AuditedReasons>::default();
+        let process = Process::default().with_write_observer(audited.clone());
+        let (watches, watching) = Watches::in_process(clock, process);
         let context = Context {
             client: client.clone(),
             watches: watches.clone(),
@@ -153,9 +182,9 @@ impl TestCluster {
         change(&mut options);
         let writer = context.writer("release-keys");
         let run_keys = if options.dry_run {
-            RunKeys::stand_in(writer, "ocp")
+            RunKeys::stand_in(writer, clock, "ocp")
         } else {
-            RunKeys::new(writer, "ocp", || Some([7; 32]))
+            RunKeys::new(writer, clock, "ocp", || Some([7; 32]))
         };
         let prow = SharedProwConfig::new(ProwConfig::parse([("jobs.yaml", prow)]).unwrap());
         let services = Services {
@@ -185,6 +214,7 @@ impl TestCluster {
             watches,
             prow,
             qualifiers,
+            audited,
             _tasks: Mutex::new(tasks),
             _pocket: pocket,
         }
@@ -206,6 +236,11 @@ impl TestCluster {
 
     pub(super) async fn pass(&self, time: Duration) {
         self.clock.sleep(time).await;
+    }
+
+    /// The reasons that the audit has for writes.
+    pub(super) fn audited(&self) -> Vec<String> {
+        self.audited.0.lock().clone()
     }
 
     pub(super) fn metrics(&self) -> String {
@@ -385,9 +420,21 @@ impl TestCluster {
 
     /// Gives the target these tags.
     pub(super) async fn set_releases(&self, tags: Value) {
+        self.set_tags("release", tags).await;
+    }
+
+    /// Gives an ImageStream these tags.
+    pub(super) async fn set_tags(&self, stream: &str, tags: Value) {
         let api: Api<ImageStream> = self.api("ocp");
         let patch = Patch::Merge(json!({"spec": {"tags": tags}}));
-        api.patch("release", &PatchParams::default(), &patch)
+        api.patch(stream, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn patch_payload(&self, name: &str, change: Value) {
+        let api: Api<ReleasePayload> = self.api("ocp");
+        api.patch(name, &PatchParams::default(), &Patch::Merge(change))
             .await
             .unwrap();
     }

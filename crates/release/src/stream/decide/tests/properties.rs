@@ -214,6 +214,8 @@ fn facts(config: &Value, source: &Value, target: &Value, cuts: &[Cut]) -> Facts 
         cli_override: None,
         cli_images: BTreeMap::new(),
         unread: BTreeMap::new(),
+        reading: BTreeSet::new(),
+        taken: BTreeMap::new(),
         run_key: RunKey::new(&[7; 32]).unwrap(),
         now: now(),
     }
