@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neap_release::api::annotations;
-use neap_trial::{UserRequest, Workload};
+use neap_trial::{UserRequest, Workload, run::RunRecord};
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,15 +31,36 @@ const END: Duration = Duration::from_hours(4);
 
 /// The stream and its controllers, one process for each.
 pub fn workload() -> Workload {
-    steps(Workload::new("release-nightly"), Replicas::One)
+    deleted(life(Workload::new("release-nightly"), Replicas::One))
+}
+
+/// The same, whose stream stays: a run ends with the stream at rest beside seven releases.
+pub fn at_rest() -> Workload {
+    life(Workload::new("release-nightly-at-rest"), Replicas::One)
+}
+
+/// How many objects a run writes after its last step, Leases aside. A run ends with ten minutes in which nothing is
+/// asked for.
+pub fn writes_at_rest(record: &RunRecord) -> usize {
+    let last = record.ends.last().copied().unwrap_or_default();
+    let after = record.history.iter().filter(|it| it.revision() > last);
+    after
+        .filter(|it| &*it.resource != "coordination.k8s.io/leases")
+        .count()
 }
 
 /// With two processes for each, which elect leaders.
 pub fn elected() -> Workload {
-    steps(Workload::new("release-nightly-leaders"), Replicas::Two)
+    let workload = Workload::new("release-nightly-leaders");
+    deleted(life(workload, Replicas::Two))
 }
 
-fn steps(workload: Workload, replicas: Replicas) -> Workload {
+/// After a stream, the end of it.
+fn deleted(workload: Workload) -> Workload {
+    workload.step("the stream is deleted", [UserRequest::Delete(SOURCE)])
+}
+
+fn life(workload: Workload, replicas: Replicas) -> Workload {
     const WHY: &str = "the names of releases are times, which a delay changes";
     let workload = workload
         .without_poison(WHY)
@@ -66,10 +87,7 @@ fn steps(workload: Workload, replicas: Replicas) -> Workload {
             .step(name, [UserRequest::Patch(SOURCE_STATUS, imported(at))])
             .until(APART * at);
     }
-    workload
-        .step("releases expire", [])
-        .until(END)
-        .step("the stream is deleted", [UserRequest::Delete(SOURCE)])
+    workload.step("releases expire", []).until(END)
 }
 
 fn config() -> Value {
@@ -136,6 +154,25 @@ mod tests {
         assert_eq!(count("batch/jobs", Change::Deleted), 2);
         // Their mirrors, and the source at the end.
         assert_eq!(count("image.openshift.io/imagestreams", Change::Deleted), 3);
+    }
+
+    #[test]
+    fn at_rest_the_stream_is_there_and_nothing_is_written() {
+        let template = ClusterTemplate::prepare_blocking().unwrap();
+        let calm = Plan::without_faults("release-nightly-at-rest", 7);
+        let record = run(&at_rest(), &calm, &template).unwrap();
+        assert_eq!(record.violations, []);
+        let of_source = record
+            .history
+            .iter()
+            .filter(|it| &*it.path == "default/4.21-art");
+        let last = of_source.last().unwrap();
+        assert_ne!(
+            last.change,
+            Change::Deleted,
+            "an absent stream is no stream at rest"
+        );
+        assert_eq!(writes_at_rest(&record), 0);
     }
 
     #[test]
