@@ -2,7 +2,7 @@
 //! that image, and no other. Once an image was read, its stream is looked at again.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -22,10 +22,11 @@ use crate::{
     },
 };
 
-/// How many images are read at the same time.
+/// How many images of one stream are read at the same time: a registry that does not answer takes the places of its
+/// own stream only. What finds no place is asked for again once another image of the stream was read.
 const READ_AT_ONCE: usize = 16;
-/// How many images wait to be read. What finds no place is asked for again with a later look at its stream.
-const MAX_WAITING: usize = 1024;
+/// How many images are read at the same time for all streams.
+const READ_IN_ALL: usize = 512;
 
 /// An image that a stream needs, as its source refers to it.
 type Image = (String, String);
@@ -36,8 +37,45 @@ pub(in crate::stream) struct ImageReads {
     reader: CachedReader,
     clock: Clock,
     requests: mpsc::Sender<(Image, Key)>,
-    /// The images that are being read, or wait for it.
-    pending: Arc<Mutex<HashSet<Image>>>,
+    pending: Arc<Mutex<Pending>>,
+}
+
+/// The images that are being read, or wait for it.
+#[derive(Debug, Default)]
+struct Pending {
+    /// The streams that need each.
+    streams: HashMap<Image, BTreeSet<Key>>,
+    /// How many each stream has asked for.
+    places: HashMap<Key, usize>,
+}
+
+impl Pending {
+    /// Notes that `stream` needs an image. Whether it has to be requested.
+    fn add(&mut self, image: &Image, stream: &Key) -> bool {
+        if let Some(streams) = self.streams.get_mut(image) {
+            streams.insert(stream.clone());
+            return false;
+        }
+        let places = self.places.entry(stream.clone()).or_default();
+        if *places >= READ_AT_ONCE {
+            return false;
+        }
+        *places += 1;
+        let first = BTreeSet::from([stream.clone()]);
+        self.streams.insert(image.clone(), first);
+        true
+    }
+
+    /// An image that `stream` has asked for was read. The streams that need it.
+    fn remove(&mut self, image: &Image, stream: &Key) -> BTreeSet<Key> {
+        if let Some(places) = self.places.get_mut(stream) {
+            *places = places.saturating_sub(1);
+            if *places == 0 {
+                self.places.remove(stream);
+            }
+        }
+        self.streams.remove(image).unwrap_or_default()
+    }
 }
 
 /// What asks for images, and the component that reads them.
@@ -46,8 +84,8 @@ pub(super) fn component(
     reader: CachedReader,
     enqueuer: Enqueuer<Key>,
 ) -> (ImageReads, Component) {
-    let (requests, mut inbox) = mpsc::channel::<(Image, Key)>(MAX_WAITING);
-    let pending = Arc::<Mutex<HashSet<Image>>>::default();
+    let (requests, mut inbox) = mpsc::channel::<(Image, Key)>(READ_IN_ALL);
+    let pending = Arc::<Mutex<Pending>>::default();
     let reads = ImageReads {
         reader: reader.clone(),
         clock,
@@ -59,7 +97,7 @@ pub(super) fn component(
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some((image, stream)) = inbox.recv(), if reading.len() < READ_AT_ONCE => {
+                Some((image, stream)) = inbox.recv(), if reading.len() < READ_IN_ALL => {
                     let reader = &reader;
                     reading.push(async move {
                         // The answer, also a failure, is remembered by the reader.
@@ -69,8 +107,10 @@ pub(super) fn component(
                     });
                 }
                 Some((image, stream)) = reading.next() => {
-                    pending.lock().remove(&image);
-                    enqueuer.enqueue(stream);
+                    let streams = pending.lock().remove(&image, &stream);
+                    for stream in streams {
+                        enqueuer.enqueue(stream);
+                    }
                 }
             }
         }
@@ -79,17 +119,30 @@ pub(super) fn component(
 }
 
 impl ImageReads {
-    /// What is known of an image. It is read for `stream` if that is too little.
-    fn look(&self, image: Image, stream: &Key) -> Option<Result<Arc<ReleaseInfo>, String>> {
-        let (namespace, pull_spec) = &image;
-        let known = self.reader.known(self.clock, namespace, pull_spec);
-        if known.is_due && self.pending.lock().insert(image.clone()) {
-            let request = (image.clone(), stream.clone());
-            if self.requests.try_send(request).is_err() {
-                self.pending.lock().remove(&image);
+    /// What is known of the image of each tag. What is not is read for the stream, what was never read first.
+    fn look(&self, facts: &mut Facts, wanted: Vec<(String, Image)>, stream: &Key) {
+        let (mut unknown, mut again) = (Vec::new(), Vec::new());
+        for (tag, image) in wanted {
+            let known = self.reader.known(self.clock, &image.0, &image.1);
+            let is_unknown = known.answer.is_none();
+            match known.answer {
+                Some(read) => note(facts, tag, read),
+                None => _ = facts.reading.insert(tag),
+            }
+            if known.is_due {
+                let list = if is_unknown { &mut unknown } else { &mut again };
+                list.push(image);
             }
         }
-        known.answer
+        for image in unknown.into_iter().chain(again) {
+            let mut pending = self.pending.lock();
+            if pending.add(&image, stream) {
+                let sent = self.requests.try_send((image.clone(), stream.clone()));
+                if sent.is_err() {
+                    pending.remove(&image, stream);
+                }
+            }
+        }
     }
 }
 
@@ -100,13 +153,9 @@ impl Sources {
         let stream = Key::of(&*facts.source);
         let wanted = wanted(facts, config);
         if let Some(reads) = &self.images {
-            for (tag, image) in wanted {
-                match reads.look((namespace.clone(), image), &stream) {
-                    Some(read) => note(facts, tag, read),
-                    None => _ = facts.reading.insert(tag),
-                }
-            }
-            return;
+            let in_namespace = |(tag, image)| (tag, (namespace.clone(), image));
+            let wanted = wanted.into_iter().map(in_namespace).collect();
+            return reads.look(facts, wanted, &stream);
         }
         let reader = &self.services.reader;
         let mut answers = streams::iter(wanted)
@@ -156,5 +205,24 @@ fn note(facts: &mut Facts, tag: String, read: Result<Arc<ReleaseInfo>, String>) 
             tracing::debug!(tag, error, "a release image cannot be read");
             facts.unread.insert(tag, error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_has_so_many_places_and_takes_none_of_another() {
+        let image = |number: usize| ("ocp".to_owned(), format!("reg.example/i:{number}"));
+        let (one, other) = (Key::new("ocp", "one"), Key::new("ocp", "other"));
+        let mut pending = Pending::default();
+        let requested = (0..100).filter(|number| pending.add(&image(*number), &one));
+        assert_eq!(requested.count(), READ_AT_ONCE);
+        assert!(pending.add(&image(100), &other));
+        assert!(!pending.add(&image(0), &other), "it is read already");
+        let needed = pending.remove(&image(0), &one);
+        assert_eq!(needed, BTreeSet::from([one.clone(), other]));
+        assert!(pending.add(&image(99), &one), "its place is free");
     }
 }
