@@ -4,7 +4,7 @@
 //! the status before the scheduler gets them: a process that stops in between leaves no drain that the
 //! status does not name.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
@@ -45,17 +45,26 @@ pub(super) async fn act(
     if let Some(operation) = &decision.rollout.begins {
         begin(tools, operation).await?;
     }
-    // A failure of one component does not keep the others from being written.
-    let mut failed = None;
+    // A failure of one component keeps neither the others from being written, nor their drains from the
+    // scheduler: the bounds of those run from now on.
+    let (mut failed, mut written) = (None, BTreeSet::new());
     for component in decision.components {
-        if let Err(error) = write(tools, sources, facts, component).await {
-            failed.get_or_insert(error);
+        let uid = facts.components[component.index].uid();
+        match write(tools, sources, facts, component).await {
+            Ok(()) => {
+                written.insert(uid);
+            }
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
         }
     }
+    let recorded_drains = add.into_iter().filter(|it| written.contains(&*it.pool));
+    let recorded_drains: Vec<_> = recorded_drains.collect();
+    set_drains(sources, namespace, &recorded_drains).await;
     if let Some(error) = failed {
         return Err(error);
     }
-    set_drains(sources, namespace, &add).await;
     for object in decision.rollout.forgotten {
         let reason = "the roll-out has ended, and later ones too".to_owned();
         let deletion = PlannedChange::Delete { object, reason };

@@ -36,6 +36,15 @@ pub enum ComponentKind {
 }
 
 impl ComponentKind {
+    /// All kinds, in the order of a roll-out.
+    pub const ALL: [Self; 5] = [
+        Self::Storage,
+        Self::Scheduler,
+        Self::Worker,
+        Self::Frontend,
+        Self::Browser,
+    ];
+
     /// The value of the label `app`, and the name of the main container except for the frontend.
     pub fn app(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 mod config;
 mod drains;
+mod names;
 mod plan;
 mod report;
 mod rollout_facts;
@@ -80,6 +81,8 @@ pub struct Inquiry {
 /// A drain to set or to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainChange {
+    /// The uid of the pool.
+    pub pool: String,
     /// The name of the scheduler.
     pub scheduler: String,
     /// The queue.
@@ -123,6 +126,7 @@ pub fn decide(facts: &FarmFacts) -> Decision {
         .iter()
         .map(|component| member(facts, component, settings.as_ref(), &context))
         .collect();
+    names::check(facts, &mut members, &context);
     let storage = decide_storage(facts, &members);
     if let Some((index, decision)) = &storage {
         refuse(&mut members[*index], decision);

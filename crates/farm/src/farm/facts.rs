@@ -1,5 +1,7 @@
 //! What a decision about a farm depends on.
 
+mod changes;
+mod component_caches;
 mod evaluations;
 mod gather;
 mod pod_states;
@@ -11,9 +13,11 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use neap_kit::{apply::ResourceKind, key::Key, operation::Operation};
 
-pub(super) use self::gather::{FarmSources, Reconciled};
 pub use self::user_config::UserConfig;
-pub(super) use self::{evaluations::Evaluations, user_config::MAX_FINDINGS};
+pub(super) use self::{
+    component_caches::Reconciled, evaluations::Evaluations, gather::FarmSources,
+    user_config::MAX_FINDINGS,
+};
 use super::{Component, drain::PodFacts};
 use crate::queue::QueueFacts;
 
@@ -24,8 +28,8 @@ pub struct FarmFacts {
     pub components: Vec<Component>,
     /// The objects of each component, by its uid.
     pub live: BTreeMap<String, Vec<(ResourceKind, DynamicObject)>>,
-    /// Objects of the namespace that belong to no component: the plural and the name.
-    pub foreign: BTreeSet<(String, String)>,
+    /// Objects of the namespace that belong to no component of the farm, by the plural and the name.
+    pub foreign: BTreeMap<(String, String), ForeignObject>,
     /// The pods of each component, by its uid.
     pub pods: BTreeMap<String, Vec<PodFacts>>,
     /// The volume claims of the namespace: the name, the requested bytes and the uid.
@@ -47,6 +51,14 @@ pub struct FarmFacts {
     pub operator_namespace: String,
     /// The time.
     pub now: Timestamp,
+}
+
+/// An object that belongs to no component of the farm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForeignObject {
+    /// Whether it goes by itself: it is being deleted, or the component that it belonged to is gone and the
+    /// garbage collector follows.
+    pub leaves: bool,
 }
 
 /// A volume claim.

@@ -101,14 +101,17 @@ pub fn config_map(component: &Component, config: &ConfigSource) -> Option<Desire
     Some(desired::<ConfigMap>(object))
 }
 
-/// The name of the ConfigMap of a rendered configuration.
+/// The prefix of the names of rendered configurations.
+const CONFIG_MAP_PREFIX: &str = "buildbarn-config-";
+
+/// The name of the ConfigMap of a rendered configuration, and the hash in it.
 pub fn config_map_name(
     component: &Component,
     files: &BTreeMap<String, String>,
 ) -> (String, String) {
     let hash = hash_of(&format!("{files:?}"));
     let (app, name) = (component.kind.app(), component.name());
-    (format!("buildbarn-config-{app}-{name}-{hash}"), hash)
+    (format!("{CONFIG_MAP_PREFIX}{app}-{name}-{hash}"), hash)
 }
 
 /// The objects besides workload and configuration, which change without a roll-out.
@@ -127,6 +130,20 @@ pub fn around(component: &Component, context: &ObjectContext) -> Vec<DesiredObje
     objects.extend(network::disruption_budget(component));
     objects.push(network::policy(component, context));
     objects
+}
+
+/// The components that an object of this name may belong to: the kind and the name of each.
+pub fn possible_owners(name: &str) -> Vec<(ComponentKind, &str)> {
+    let mut owners = Vec::new();
+    for kind in ComponentKind::ALL {
+        owners.push((kind, name));
+        let side = name.strip_suffix(kind.app());
+        owners.extend(side.and_then(|it| it.strip_suffix('-')).map(|it| (kind, it)));
+        let rendered = name.strip_prefix(CONFIG_MAP_PREFIX);
+        let rendered = rendered.and_then(|it| it.strip_prefix(kind.app())?.strip_prefix('-'));
+        owners.extend(rendered.and_then(|it| Some((kind, it.rsplit_once('-')?.0))));
+    }
+    owners
 }
 
 /// The kinds of all objects that a component may have, for the search for those that are not wanted.

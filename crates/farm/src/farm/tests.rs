@@ -4,6 +4,7 @@
 mod bad_input;
 mod cluster;
 mod limits;
+mod names;
 mod rights;
 mod stand_ins;
 

@@ -13,7 +13,6 @@ use crate::{
         rollout::Phase,
         settings,
     },
-    platform::QueueName,
 };
 
 /// Decides the drains of all pools. `restart` is the scheduler that is going to be restarted.
@@ -87,7 +86,17 @@ pub(super) fn decide(
                         queue: queue.clone(),
                     });
                 }
-                queue_changes(&drained, &scheduler, &queue, &mut decision.drains);
+                let change = |pattern: &BTreeMap<String, String>, drained| DrainChange {
+                    pool: component.uid().to_owned(),
+                    scheduler: scheduler.clone(),
+                    queue: queue.clone(),
+                    pattern: pattern.clone(),
+                    drained,
+                };
+                let (add, remove) = (drained.add.iter(), drained.remove.iter());
+                let changes = &mut decision.drains;
+                changes.extend(add.map(|pattern| change(pattern, true)));
+                changes.extend(remove.map(|pattern| change(pattern, false)));
             }
         }
         if poll_again(&drained, all) {
@@ -123,20 +132,4 @@ fn release_all(drained: &mut DrainDecision, wanted: i32) {
     drained.drains.clear();
     drained.all_released = true;
     drained.replicas = wanted;
-}
-
-fn queue_changes(
-    drained: &DrainDecision,
-    scheduler: &str,
-    queue: &QueueName,
-    changes: &mut Vec<DrainChange>,
-) {
-    let change = |pattern: &BTreeMap<String, String>, drained| DrainChange {
-        scheduler: scheduler.to_owned(),
-        queue: queue.clone(),
-        pattern: pattern.clone(),
-        drained,
-    };
-    changes.extend(drained.add.iter().map(|pattern| change(pattern, true)));
-    changes.extend(drained.remove.iter().map(|pattern| change(pattern, false)));
 }

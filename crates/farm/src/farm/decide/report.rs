@@ -8,7 +8,10 @@ use neap_kit::{
     status::{ConditionStatus, ConditionUpdate, Readiness, updated_conditions},
 };
 
-use super::{ComponentDecision, Member, config::EVALUATING, operations, plan, rollout_record};
+use super::{
+    ComponentDecision, Member, config::EVALUATING, names::WAITING_FOR_DELETION, operations, plan,
+    rollout_record,
+};
 use crate::{
     api::{Access, ComponentStatus, RolloutStatus, State},
     farm::{
@@ -95,7 +98,12 @@ fn readiness(facts: &FarmFacts, member: &Member<'_>, rollout: Option<&RolloutSta
         return Readiness::Reconciling("Deleting", deleting_message(facts, member));
     }
     if let Some(problem) = &member.problem {
-        let waiting = ["WaitingForStorage", "WaitingForScheduler", EVALUATING];
+        let waiting = [
+            "WaitingForStorage",
+            "WaitingForScheduler",
+            WAITING_FOR_DELETION,
+            EVALUATING,
+        ];
         let message = problem.message.clone();
         if waiting.contains(&problem.reason) {
             return Readiness::Reconciling(problem.reason, message);

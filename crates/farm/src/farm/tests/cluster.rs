@@ -83,6 +83,8 @@ pub(super) struct TestCluster {
     rolled: Mutex<Vec<String>>,
     /// Workloads whose pods never become ready.
     broken: Mutex<BTreeSet<String>>,
+    /// The end of the path of writes that fail.
+    failing: Arc<Mutex<Option<String>>>,
     _pocket: Pocket,
 }
 
@@ -109,15 +111,20 @@ impl TestCluster {
         let noted = calls.clone();
         let rights = Arc::<Mutex<BTreeSet<UsedRight>>>::default();
         let used = rights.clone();
-        let operator =
-            pocket
-                .service()
-                .map_request(move |request: http::Request<kube::client::Body>| {
-                    let path = request.uri().path().to_owned();
-                    noted.lock().push((request.method().to_string(), path));
-                    used.lock().extend(right(&request));
-                    request
-                });
+        let failing = Arc::<Mutex<Option<String>>>::default();
+        let fails = failing.clone();
+        let operator = pocket.service().map_request(
+            move |mut request: http::Request<kube::client::Body>| {
+                let path = request.uri().path().to_owned();
+                let writes = request.method() != http::Method::GET;
+                if writes && fails.lock().as_ref().is_some_and(|it| path.ends_with(it)) {
+                    *request.uri_mut() = http::Uri::from_static("/nowhere");
+                }
+                noted.lock().push((request.method().to_string(), path));
+                used.lock().extend(right(&request));
+                request
+            },
+        );
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let (watches, watching) = Watches::new(clock);
         let context = Context {
@@ -137,6 +144,7 @@ impl TestCluster {
             rights,
             rolled: Mutex::default(),
             broken: Mutex::default(),
+            failing,
             _pocket: pocket,
         };
         let all = Api::all(cluster.client.clone());
@@ -321,6 +329,11 @@ impl TestCluster {
         self.broken.lock().insert(workload.to_owned());
     }
 
+    /// Writes to this path fail from now on, in a way that may pass.
+    pub(super) fn fail_writes(&self, path: &str) {
+        *self.failing.lock() = Some(path.to_owned());
+    }
+
     /// Lets the controllers of the cluster follow until nothing changes any more.
     pub(super) async fn settle(&self) {
         for _ in 0..14 {
@@ -400,15 +413,25 @@ impl TestCluster {
     where
         K: Object + Resource<Scope = NamespaceResourceScope>,
     {
+        self.condition::<K>(name, "Ready").await.0
+    }
+
+    /// The reason and the message of a condition; empty if there is none.
+    pub(super) async fn condition<K>(&self, name: &str, type_: &str) -> (String, String)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
         let object = serde_json::to_value(self.get::<K>(name).await).unwrap();
         let conditions = object["status"]["conditions"]
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let ready = conditions.iter().find(|it| it["type"] == "Ready");
-        ready
-            .map(|it| it["reason"].as_str().unwrap().to_owned())
-            .unwrap_or_default()
+        let found = conditions.iter().find(|it| it["type"] == type_);
+        let text = |field: &str| {
+            let found = found.and_then(|it| it[field].as_str());
+            found.unwrap_or_default().to_owned()
+        };
+        (text("reason"), text("message"))
     }
 
     /// The rights that the operator has used.
