@@ -1,6 +1,7 @@
 //! The decision about a farm: what to write, which drains to set, and what to report. Pure.
 
 mod config;
+mod deletion;
 mod drains;
 mod names;
 mod plan;
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use neap_kit::{apply::Plan, event::EventDraft};
 use serde_json::Value;
 
-use self::config::ConfigOutcome;
+use self::{config::ConfigOutcome, deletion::Leaving};
 use super::{
     Component, ComponentKind,
     drain::DrainDecision,
@@ -107,8 +108,12 @@ struct Member<'a> {
     replace: bool,
     phase: Phase,
     drain: Option<DrainDecision>,
+    /// The scheduler that has the workers of a pool.
+    scheduler: Option<String>,
     /// The component before it that it waits for.
     waits_for: Option<String>,
+    /// The pool for which a component that is being deleted is kept.
+    kept_for: Option<String>,
     /// Whether the workload may be written.
     may_apply: bool,
     replicas: i32,
@@ -132,9 +137,10 @@ pub fn decide(facts: &FarmFacts) -> Decision {
         refuse(&mut members[*index], decision);
     }
     order(&mut members);
-    let restart = scheduler_restart(&members);
+    let leaving = Leaving::of(&members);
     let mut decision = Decision::default();
-    drains::decide(facts, &mut members, restart.as_deref(), &mut decision);
+    drains::decide(facts, &mut members, &leaving, &mut decision);
+    deletion::keep(&mut members);
     allow(&mut members);
     for index in 0..members.len() {
         let storage = storage.as_ref().filter(|it| it.0 == index).map(|it| &it.1);
@@ -226,7 +232,9 @@ fn member<'a>(
         replace,
         phase,
         drain: None,
+        scheduler: None,
         waits_for: None,
+        kept_for: None,
         may_apply: false,
         replicas,
     }
@@ -351,6 +359,7 @@ fn scheduler_restart(members: &[Member<'_>]) -> Option<String> {
     let mut members = members.iter();
     let scheduler = members.find(|it| {
         it.component.kind == ComponentKind::Scheduler
+            && !it.component.is_deleting()
             && it.phase == Phase::Outdated
             && it.problem.is_none()
             && it.waits_for.is_none()

@@ -68,6 +68,8 @@ pub enum DrainReason {
     Cordon,
     /// The scheduler is going to be restarted.
     SchedulerRestart,
+    /// The scheduler or the storage is being deleted, and the pool stays.
+    ComponentDeletion,
     /// The pods of the pool are going to be replaced.
     RollOut,
     /// The pool has more pods than it should.
@@ -82,6 +84,7 @@ impl DrainReason {
         match self {
             Self::Cordon => "Cordon",
             Self::SchedulerRestart => "SchedulerRestart",
+            Self::ComponentDeletion => "ComponentDeletion",
             Self::RollOut => "RollOut",
             Self::ScaleDown => "ScaleDown",
             Self::Deletion => "Deletion",

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod cluster;
+mod deletion;
 mod limits;
 mod names;
 mod rights;

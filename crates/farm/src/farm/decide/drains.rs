@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
-use super::{DRAIN_POLL_INTERVAL, Decision, DrainChange, Inquiry, Member};
+use super::{DRAIN_POLL_INTERVAL, Decision, DrainChange, Inquiry, Member, deletion::Leaving};
 use crate::{
     farm::{
         drain::{self, DrainDecision, DrainFacts, DrainReason},
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Decides the drains of all pools. `restart` is the scheduler that is going to be restarted.
+/// Decides the drains of all pools.
 #[expect(
     clippy::too_many_lines,
     reason = "the facts of a drain, and what follows for the farm"
@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn decide(
     facts: &FarmFacts,
     members: &mut [Member<'_>],
-    restart: Option<&str>,
+    leaving: &Leaving,
     decision: &mut Decision,
 ) {
     for member in members {
@@ -33,16 +33,19 @@ pub(super) fn decide(
         };
         let recorded = member.live.as_ref().and_then(|live| live.queue.clone());
         let pool = PoolQueue::of_workers(recorded, &facts.components, worker);
-        let scheduler = pool.as_ref().map(|it| &it.scheduler);
+        member.scheduler = pool.as_ref().map(|it| it.scheduler.clone());
+        let scheduler = member.scheduler.as_deref();
         let rolling = member.phase == Phase::Outdated
             && !member.fresh
             && member.problem.is_none()
             && member.waits_for.is_none();
         let all = if component.is_deleting() {
             Some(DrainReason::Deletion)
+        } else if leaving.is_deleted(scheduler) {
+            Some(DrainReason::ComponentDeletion)
         } else if rolling {
             Some(DrainReason::RollOut)
-        } else if restart.is_some() && restart == scheduler.map(String::as_str) {
+        } else if leaving.is_restarted(scheduler) {
             Some(DrainReason::SchedulerRestart)
         } else if worker.cordoned {
             Some(DrainReason::Cordon)

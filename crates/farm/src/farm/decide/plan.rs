@@ -98,12 +98,12 @@ fn keep_claim_templates(desired: &mut Value, live: &Value) {
     }
 }
 
-/// A pool is drained and has no pods before its finalizer is removed. Everything else is deleted with it by
-/// the garbage collector; volume claims are kept.
+/// A pool is drained and has no pods before its finalizer is removed, and what its actions need is kept until
+/// then. The objects are deleted by the garbage collector; volume claims are kept.
 fn delete(facts: &FarmFacts, member: &Member<'_>) -> Plan {
     let component = member.component;
     let mut plan = Plan::default();
-    if !component.has_finalizer() {
+    if !component.has_finalizer() || member.kept_for.is_some() {
         return plan;
     }
     if let Some(drain) = &member.drain {

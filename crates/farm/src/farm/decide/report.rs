@@ -180,9 +180,10 @@ fn deleting_message(facts: &FarmFacts, member: &Member<'_>) -> String {
         .flat_map(|drain| &drain.drains)
         .filter_map(|drain| drain.running)
         .sum();
-    match member.drain {
-        Some(_) => format!("{pods} pods are drained and stopped; {running} actions run"),
-        None => "its objects are deleted with it".to_owned(),
+    match (&member.drain, &member.kept_for) {
+        (Some(_), _) => format!("{pods} pods are drained and stopped; {running} actions run"),
+        (None, Some(pool)) => format!("it is kept until the workers of {pool} are drained"),
+        (None, None) => "its objects are deleted with it".to_owned(),
     }
 }
 
