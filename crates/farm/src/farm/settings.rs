@@ -66,8 +66,7 @@ fn shared_storage(
     spec: &BuildbarnStorageSpec,
     status: Option<&StorageStatus>,
 ) -> SharedStorage {
-    let status = status.filter(|status| !status.shards.is_empty());
-    let Some(status) = status.filter(|_| spec.config_map_name.is_none()) else {
+    let Some(status) = status.filter(|status| !status.shards.is_empty()) else {
         let shards = wanted_shards(spec);
         return SharedStorage {
             name: name.to_owned(),

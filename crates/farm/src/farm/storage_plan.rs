@@ -57,17 +57,29 @@ pub struct StorageDecision {
     pub requeue_after: Option<Duration>,
 }
 
-/// The hash of the sizes and blocks of all stores. A store whose sizes change is empty.
+/// The hash of the sizes and blocks of all stores. A store whose sizes change is empty. The hash is recorded,
+/// so the text that is hashed must not change: every storage would ask for an acknowledgement.
 pub fn geometry_hash(spec: &BuildbarnStorageSpec) -> String {
-    let stores = ["cas", "ac", "fsac"];
-    hash_of(&format!("{:?}", stores.map(|store| geometry(spec, store))))
+    let stores = ["cas", "ac", "fsac"].map(|store| match geometry(spec, store) {
+        Some(it) => format!(
+            "{store} {} {} {} {} {} {}",
+            it.size,
+            it.index_size,
+            it.old_blocks,
+            it.current_blocks,
+            it.new_blocks,
+            it.spare_blocks
+        ),
+        None => format!("{store} none"),
+    });
+    hash_of(&stores.join("\n"))
 }
 
 /// The next state of the shards.
 pub fn decide(facts: &StorageFacts<'_>) -> StorageDecision {
     let wanted_geometry = geometry_hash(facts.spec);
     let recorded = facts.status.filter(|status| !status.shards.is_empty());
-    let Some(status) = recorded.filter(|_| facts.spec.config_map_name.is_none()) else {
+    let Some(status) = recorded else {
         let status = StorageStatus {
             shards: facts.wanted.clone(),
             geometry: Some(wanted_geometry),
@@ -81,10 +93,12 @@ pub fn decide(facts: &StorageFacts<'_>) -> StorageDecision {
     if let Some(change) = &status.resharding {
         return advance(facts, status, change);
     }
-    let same_geometry = status
-        .geometry
-        .as_ref()
-        .is_none_or(|it| *it == wanted_geometry);
+    // The user's own configuration has its own sizes, and its replicas are shards all the same.
+    let same_geometry = facts.spec.config_map_name.is_some()
+        || status
+            .geometry
+            .as_ref()
+            .is_none_or(|it| *it == wanted_geometry);
     if status.shards == facts.wanted && same_geometry {
         let status = StorageStatus {
             geometry: Some(wanted_geometry),

@@ -168,3 +168,34 @@ fn a_change_can_be_taken_back_until_clients_use_it() {
     assert_eq!(decision.status.resharding, None);
     assert_eq!(decision.status.shards.len(), 2);
 }
+
+#[test]
+fn shards_with_a_users_own_configuration_are_staged_and_its_sizes_are_its_own() {
+    let (status, mut shrunk) = (adopted(3), spec(1));
+    shrunk.config_map_name = Some("mine".to_owned());
+    let refused = decide(&settled(Some(&status), &shrunk, 1));
+    assert!(refused.refused.is_some());
+    assert_eq!(refused.status.shards.len(), 3);
+    let mut grown = spec(4);
+    grown.config_map_name = shrunk.config_map_name.clone();
+    let decision = decide(&settled(Some(&status), &grown, 1));
+    let stage = decision.status.resharding.map(|it| it.stage);
+    assert_eq!(stage, Some(ReshardingStage::Provisioning));
+    let mut larger = spec(3);
+    larger.config_map_name = shrunk.config_map_name;
+    larger.stores = Some(crate::api::Stores {
+        ac: Some(crate::api::Store {
+            size: Some("30Mi".to_owned()),
+            ..crate::api::Store::default()
+        }),
+        ..crate::api::Stores::default()
+    });
+    let decision = decide(&settled(Some(&status), &larger, 1));
+    assert_eq!(decision.refused, None);
+    assert_eq!(decision.status.geometry, Some(geometry_hash(&larger)));
+}
+
+#[test]
+fn the_recorded_hash_of_the_sizes_stays_the_same() {
+    assert_eq!(geometry_hash(&spec(2)), "c70e0e6753");
+}
