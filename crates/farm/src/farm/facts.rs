@@ -5,6 +5,7 @@ mod component_caches;
 mod evaluations;
 mod gather;
 mod pod_states;
+mod pool_match;
 mod user_config;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -37,6 +37,7 @@ use super::user_config::{self, UserConfig};
 use crate::{
     farm::{Component, objects::hash_of},
     jsonnet::Evaluate,
+    platform::QueueName,
 };
 
 /// The evaluations at a time. A second one keeps the first namespace from delaying the others, and more would
@@ -151,7 +152,8 @@ struct Job {
 impl Job {
     fn new(component: &Component, config_map: Arc<ConfigMap>) -> Self {
         let pod = component.pod().map(|pod| &pod.env);
-        let instance = component.worker().map(|it| it.instance_name().to_owned());
+        let worker = component.worker();
+        let instance = worker.map(|it| (it.instance_name().to_owned(), QueueName::of(it)));
         let hash = hash_of(&format!(
             "{:?} {} {} {pod:?} {instance:?}",
             config_map.data,

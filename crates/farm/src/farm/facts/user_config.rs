@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 
+use super::pool_match;
 use crate::{
     configuration::check_both,
     farm::{Component, objects::hash_of},
@@ -17,6 +18,8 @@ use crate::{
 pub(crate) const MAX_FINDINGS: usize = 20;
 /// The length of a text of a finding, which may quote a whole configuration.
 const MAX_FINDING_CHARS: usize = 500;
+/// The name of the pod in an evaluation.
+const POD_NAME: &str = "pod";
 
 /// The ConfigMap that a component names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +113,10 @@ pub(super) async fn check(
         let schema = Schema::of(version_of(component.image()).schema());
         match evaluator.evaluate(&files, name, &variables).await {
             Ok(value) => {
-                let found = check_both(schema, *program, &value);
+                let mut found = check_both(schema, *program, &value);
+                if let (Program::Worker, Some(pool)) = (program, component.worker()) {
+                    found.extend(pool_match::differences(pool, &value, POD_NAME));
+                }
                 findings.extend(found.into_iter().map(|finding| (name.clone(), finding)));
                 let addresses = listen_addresses(&value);
                 findings.extend(taken(&ports, name, &addresses));
@@ -167,7 +173,7 @@ fn taken(
 fn variables(component: &Component) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::from([
         ("NODE_NAME".to_owned(), "node".to_owned()),
-        ("POD_NAME".to_owned(), "pod".to_owned()),
+        ("POD_NAME".to_owned(), POD_NAME.to_owned()),
         ("POD_IP".to_owned(), "10.0.0.1".to_owned()),
     ]);
     let env = component.pod().into_iter().flat_map(|pod| &pod.env);
