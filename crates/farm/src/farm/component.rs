@@ -15,7 +15,7 @@ use crate::{
     api::{
         BuildbarnBrowser, BuildbarnBrowserSpec, BuildbarnFrontend, BuildbarnFrontendSpec,
         BuildbarnScheduler, BuildbarnSchedulerSpec, BuildbarnStorage, BuildbarnStorageSpec,
-        BuildbarnWorker, BuildbarnWorkerSpec, ComponentStatus, FARM_LABEL, PodOptions,
+        BuildbarnWorker, BuildbarnWorkerSpec, ComponentStatus, ConfigMapKey, FARM_LABEL, PodOptions,
     },
     schema::Program,
 };
@@ -237,6 +237,16 @@ impl Component {
     /// The ConfigMap with the user's own configuration.
     pub fn config_map_name(&self) -> Option<&str> {
         field!(self, spec => spec.config_map_name.as_deref()).filter(|it| !it.is_empty())
+    }
+
+    /// What callers are checked with, and the path of the field that says so.
+    pub fn trust(&self) -> Option<(&'static str, &ConfigMapKey)> {
+        let access = self.frontend().and_then(|spec| spec.access.as_ref())?;
+        let authentication = access.authentication.as_ref()?;
+        let certificate = authentication.client_certificate.as_ref();
+        let certificate = certificate.map(|it| ("spec.access.authentication.clientCertificate", it));
+        let token = authentication.jwt.as_ref();
+        certificate.or_else(|| token.map(|it| ("spec.access.authentication.jwt", it)))
     }
 
     /// More settings of the pods.

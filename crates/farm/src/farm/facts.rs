@@ -6,6 +6,7 @@ mod evaluations;
 mod gather;
 mod pod_states;
 mod pool_match;
+mod trust;
 mod user_config;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use neap_kit::{apply::ResourceKind, key::Key, operation::Operation};
 
-pub use self::user_config::UserConfig;
+pub use self::{trust::TrustConfig, user_config::UserConfig};
 pub(super) use self::{
     component_caches::Reconciled, evaluations::Evaluations, gather::FarmSources,
     user_config::MAX_FINDINGS,
@@ -37,6 +38,8 @@ pub struct FarmFacts {
     pub claims: BTreeMap<String, ClaimFacts>,
     /// The ConfigMaps of users, by the uid of the component that names them.
     pub user_configs: BTreeMap<String, UserConfig>,
+    /// What components check their callers with, by the uid of the component.
+    pub trust: BTreeMap<String, TrustConfig>,
     /// ConfigMaps that a component of another farm has named before.
     pub claimed_elsewhere: BTreeSet<String>,
     /// What schedulers say about the queues of pools, by the uid of the pool.

@@ -40,6 +40,8 @@ pub struct ConfigSource {
     pub file: String,
     /// The files that are rendered; none if the user has a ConfigMap.
     pub rendered: Option<BTreeMap<String, String>>,
+    /// A hash of what callers are checked with, for the same reason.
+    pub trust: Option<String>,
 }
 
 /// What else the objects depend on.

@@ -6,6 +6,7 @@ mod cluster;
 mod deletion;
 mod limits;
 mod names;
+mod own_config;
 mod rights;
 mod stand_ins;
 

@@ -4,7 +4,7 @@ use crate::{
     configuration::{self, FarmSettings, RenderedFiles},
     farm::{
         Component, ComponentSpec,
-        facts::{FarmFacts, MAX_FINDINGS, UserConfig},
+        facts::{FarmFacts, MAX_FINDINGS, TrustConfig, UserConfig},
         objects::{self, ConfigSource},
         settings,
         validate::Problem,
@@ -27,8 +27,43 @@ pub(super) struct ConfigOutcome {
     pub(super) warnings: Vec<String>,
 }
 
-/// The configuration of a component, and whether it may be rolled out.
+/// The configuration of a component with what its callers are checked with, and whether it may be rolled out.
 pub(super) fn source(
+    facts: &FarmFacts,
+    component: &Component,
+    settings: Option<&FarmSettings>,
+) -> ConfigOutcome {
+    let mut outcome = files(facts, component, settings);
+    let evaluating = outcome.problem.take_if(|it| it.reason == EVALUATING);
+    let problem = outcome.problem.or_else(|| trust_problem(facts, component));
+    outcome.problem = problem.or(evaluating);
+    if let (Some(source), Some(TrustConfig::Present { hash })) =
+        (&mut outcome.source, facts.trust.get(component.uid()))
+    {
+        source.trust = Some(hash.clone());
+    }
+    outcome
+}
+
+/// Pods would wait for ever for a ConfigMap that does not exist, or end without the key.
+fn trust_problem(facts: &FarmFacts, component: &Component) -> Option<Problem> {
+    let (path, trust) = component.trust()?;
+    let (name, key) = (&trust.config_map_name, &trust.key);
+    match facts.trust.get(component.uid())? {
+        TrustConfig::Missing => {
+            let message = format!("{path}: the ConfigMap {name} does not exist; create it");
+            Some(Problem::new("ConfigMapMissing", message))
+        }
+        TrustConfig::MissingKey => {
+            let message = format!("{path}: the ConfigMap {name} has no key {key}; add it");
+            Some(Problem::new("ConfigKeyMissing", message))
+        }
+        TrustConfig::Present { .. } => None,
+    }
+}
+
+/// The files of a component.
+fn files(
     facts: &FarmFacts,
     component: &Component,
     settings: Option<&FarmSettings>,
@@ -63,6 +98,7 @@ pub(super) fn source(
         hash,
         file: main_file(component),
         rendered: Some(files.files),
+        trust: None,
     };
     outcome(Some(source), invalid(&findings))
 }
@@ -165,6 +201,7 @@ fn user_config(config_map: &str, hash: &str, file: &str) -> ConfigSource {
         hash: hash.to_owned(),
         file: file.to_owned(),
         rendered: None,
+        trust: None,
     }
 }
 

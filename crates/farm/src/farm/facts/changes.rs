@@ -48,7 +48,8 @@ fn enqueue_users_of_config_maps(builder: &ControllerBuilder, sources: &FarmSourc
     builder.on_change(&sources.config_maps, move |change, enqueuer| {
         let key = change.key();
         for component in components.list(key.namespace()) {
-            if component.config_map_name() == Some(key.name()) {
+            let trust = component.trust().map(|it| &*it.1.config_map_name);
+            if [component.config_map_name(), trust].contains(&Some(key.name())) {
                 enqueuer.enqueue(Key::new(key.namespace(), component.farm()));
             }
         }

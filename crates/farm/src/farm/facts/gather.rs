@@ -27,7 +27,7 @@ use neap_kit::{
 };
 
 use super::{
-    ClaimFacts, Evaluations, FarmFacts, ForeignObject, Reconciled, UserConfig,
+    ClaimFacts, Evaluations, FarmFacts, ForeignObject, Reconciled, TrustConfig, UserConfig,
     changes::enqueue_on_change,
     component_caches::ComponentCaches,
     evaluations::Answer,
@@ -157,6 +157,7 @@ impl FarmSources {
             pods: self.pods_by_component(namespace, &members),
             claims: self.claims(namespace),
             user_configs: BTreeMap::new(),
+            trust: BTreeMap::new(),
             claimed_elsewhere,
             queues: BTreeMap::new(),
             refused: self.refusals.of(&members, self.clock.now()),
@@ -168,6 +169,11 @@ impl FarmSources {
         };
         self.objects(namespace, &owners, &mut facts);
         for component in facts.components.clone() {
+            if let Some((_, trust)) = component.trust() {
+                let name = Key::new(namespace, &trust.config_map_name);
+                let trust = TrustConfig::of(self.config_maps.get(&name).as_deref(), &trust.key);
+                facts.trust.insert(component.uid().to_owned(), trust);
+            }
             if let Some(name) = component.config_map_name() {
                 let config = self.user_config(&component, name);
                 facts

@@ -27,6 +27,8 @@ pub(super) fn template(component: &Component, config: &ConfigSource, parts: PodP
     labels.extend(object_labels(component));
     let mut annotations = options.annotations.clone();
     annotations.insert("buildbarn.io/configuration".to_owned(), config.hash.clone());
+    let trust = config.trust.clone();
+    annotations.extend(trust.map(|hash| ("buildbarn.io/trust".to_owned(), hash)));
     let mut volumes = vec![json!({"name": "configs", "configMap": {"name": config.config_map}})];
     volumes.extend(parts.volumes);
     volumes.extend(options.volumes);
@@ -151,9 +153,6 @@ pub(super) fn nonroot() -> Value {
 /// The mounts and volumes of the certificate and of what callers are checked with.
 pub(super) fn access_volumes(component: &Component, container: &mut Value) -> Vec<Value> {
     let access = component.frontend().and_then(|spec| spec.access.as_ref());
-    let Some(access) = access else {
-        return Vec::new();
-    };
     let mut volumes = Vec::new();
     let mut mount = |name: &str, folder: &str, volume: Value| {
         if let Some(mounts) = container["volumeMounts"].as_array_mut() {
@@ -161,13 +160,11 @@ pub(super) fn access_volumes(component: &Component, container: &mut Value) -> Ve
         }
         volumes.push(volume);
     };
-    if let Some(tls) = &access.tls {
+    if let Some(tls) = access.and_then(|it| it.tls.as_ref()) {
         let volume = json!({"name": "tls", "secret": {"secretName": tls.secret_name}});
         mount("tls", TLS_FOLDER, volume);
     }
-    let authentication = access.authentication.as_ref();
-    let trust = authentication.and_then(|it| it.client_certificate.as_ref().or(it.jwt.as_ref()));
-    if let Some(trust) = trust {
+    if let Some((_, trust)) = component.trust() {
         let volume = json!({"name": "trust", "configMap": {"name": trust.config_map_name}});
         mount("trust", TRUST_FOLDER, volume);
     }
