@@ -22,7 +22,10 @@ use neap_kit::apply::{DesiredObject, ResourceKind};
 use serde_json::{Value, json};
 
 pub(crate) use self::workloads::PROGRESS_DEADLINE_SECONDS;
-pub use self::workloads::{claims, volume_names};
+pub use self::{
+    services::{is_exposed, queue_service_name},
+    workloads::{claims, volume_names},
+};
 use super::{Component, ComponentKind};
 use crate::api::{
     ANNOTATION_REVISION, APP_LABEL, COMPONENT_LABEL, FARM_LABEL, INSTANCE_LABEL, MANAGED_BY_LABEL,
@@ -128,6 +131,7 @@ pub fn around(component: &Component, context: &ObjectContext) -> Vec<DesiredObje
         objects.push(desired::<ServiceAccount>(account));
     }
     objects.extend(services::service(component));
+    objects.extend(services::inner_service(component));
     objects.extend(services::ingress(component));
     objects.extend(network::disruption_budget(component));
     objects.push(network::policy(component, context));

@@ -4,6 +4,7 @@
 mod bad_input;
 mod cluster;
 mod deletion;
+mod exposure;
 mod limits;
 mod names;
 mod own_config;

@@ -15,9 +15,9 @@ use super::{
 use crate::{
     api::{Access, ComponentStatus, RolloutStatus, State},
     farm::{
-        ComponentKind,
+        Component, ComponentKind,
         facts::FarmFacts,
-        objects::ObjectContext,
+        objects::{self, ObjectContext},
         rollout::{self, Phase},
         storage_plan::StorageDecision,
     },
@@ -222,12 +222,8 @@ fn extra_conditions(
             warning.clone(),
         ));
     }
-    let frontend = member.component.frontend();
-    let public = frontend.filter(|spec| spec.service_type.as_deref() == Some("LoadBalancer"));
-    if public.is_some_and(|spec| !is_authenticated(spec.access.as_ref())) {
-        let message = "serviceType is LoadBalancer and callers are not authenticated: every client that \
-             reaches the address can run programs on the workers; set spec.access.authentication";
-        extra.push(holds("Exposed", "NoAuthentication", message.to_owned()));
+    if let Some(message) = exposed(member.component) {
+        extra.push(holds("Exposed", "NoAuthentication", message));
     }
     let drains = member.drain.iter().flat_map(|drain| &drain.drains);
     let (count, running) = drains.fold((0, 0), |(count, running), drain| {
@@ -266,6 +262,31 @@ fn extra_conditions(
         extra.push(holds("Resharding", reason, message));
     }
     extra
+}
+
+/// What callers from outside of the cluster can do, if nothing asks who they are.
+fn exposed(component: &Component) -> Option<String> {
+    if !objects::is_exposed(component) {
+        return None;
+    }
+    let frontend = component.frontend();
+    if frontend.is_some_and(|spec| is_authenticated(spec.access.as_ref())) {
+        return None;
+    }
+    let consequence = match component.kind {
+        ComponentKind::Frontend => {
+            "run programs on the workers; set spec.access.authentication"
+        }
+        ComponentKind::Scheduler => {
+            "run programs on the workers, take actions as a worker, and kill actions and change drains on \
+             the web page; use ClusterIP"
+        }
+        _ => "read all files and results; use ClusterIP, or an Ingress that asks for a password",
+    };
+    Some(format!(
+        "serviceType is LoadBalancer or NodePort and callers are not authenticated: every client that \
+         reaches the address can {consequence}"
+    ))
 }
 
 fn is_authenticated(access: Option<&Access>) -> bool {

@@ -37,7 +37,7 @@ use super::{
 use crate::{
     api::{APP_LABEL, COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER, ports},
     farm::{
-        Component, component::claimed_elsewhere, drain::PodFacts, refusals::Refusals,
+        Component, ComponentKind, component::claimed_elsewhere, drain::PodFacts, refusals::Refusals,
     },
     jsonnet::Evaluate,
     queue::BuildQueue,
@@ -131,9 +131,18 @@ impl FarmSources {
     /// The address of a scheduler's build queue. The address of its Service is the same everywhere, while
     /// its name resolves only inside the cluster.
     pub(crate) fn queue_address(&self, namespace: &str, scheduler: &str) -> Option<String> {
-        let service = self.services.get(&Key::new(namespace, scheduler))?;
-        let address = service.spec.as_ref()?.cluster_ip.clone()?;
         let port = ports::BUILD_QUEUE_STATE;
+        // An exposed scheduler has it in a second Service. While that changes, both may exist.
+        let app = ComponentKind::Scheduler.app();
+        let names = [scheduler.to_owned(), format!("{scheduler}-{app}")];
+        let services = names.iter().map(|name| Key::new(namespace, name));
+        let mut services = services.filter_map(|key| self.services.get(&key));
+        let service = services.find(|it| {
+            let ports = it.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+            let mut numbers = ports.map(|it| it.port);
+            numbers.any(|number| number == i32::from(port))
+        })?;
+        let address = service.spec.as_ref()?.cluster_ip.clone()?;
         match &*address {
             "" | "None" => None,
             address if address.contains(':') => Some(format!("[{address}]:{port}")),

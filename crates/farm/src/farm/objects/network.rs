@@ -10,6 +10,9 @@ use crate::{
     farm::{Component, ComponentKind},
 };
 
+/// The ports of DNS servers. Policies see the port behind the Service, which is 5353 on OpenShift.
+const DNS_PORTS: [(u16, &str); 4] = [(53, "UDP"), (53, "TCP"), (5353, "UDP"), (5353, "TCP")];
+
 /// One pod at a time. The scheduler has one pod, so a budget would only block the maintenance of nodes.
 pub(super) fn disruption_budget(component: &Component) -> Option<DesiredObject> {
     if component.kind == ComponentKind::Scheduler {
@@ -73,18 +76,13 @@ fn egress(component: &Component) -> Value {
             "ports": [{"port": port, "protocol": "TCP"}],
         })
     };
-    let names = |protocol: &str| {
-        let system = json!({"kubernetes.io/metadata.name": "kube-system"});
-        json!({
-            "to": [{"namespaceSelector": {"matchLabels": system}}],
-            "ports": [{"port": 53, "protocol": protocol}],
-        })
-    };
+    // Where DNS is differs: in kube-system, in a namespace of OpenShift behind port 5353, or on the node, which
+    // no selector matches.
+    let names = DNS_PORTS.map(|(port, protocol)| json!({"port": port, "protocol": protocol}));
     json!([
         to(ports::STORAGE, "storage"),
         to(ports::SCHEDULER_WORKER, "scheduler"),
-        names("UDP"),
-        names("TCP"),
+        {"ports": names},
     ])
 }
 
@@ -102,11 +100,12 @@ fn rule(ports: &[u16], from: &Value) -> Value {
 
 fn pods_of(component: &Component, apps: &[&str]) -> Value {
     let mut labels = json!({MANAGED_BY_LABEL: MANAGER});
-    if !component.farm().is_empty() {
+    let mut expressions = vec![json!({"key": APP_LABEL, "operator": "In", "values": apps})];
+    if component.farm().is_empty() {
+        // Pods of other farms of the namespace have the label.
+        expressions.push(json!({"key": FARM_LABEL, "operator": "DoesNotExist"}));
+    } else {
         labels[FARM_LABEL] = component.farm().into();
     }
-    json!({
-        "matchLabels": labels,
-        "matchExpressions": [{"key": APP_LABEL, "operator": "In", "values": apps}],
-    })
+    json!({"matchLabels": labels, "matchExpressions": expressions})
 }

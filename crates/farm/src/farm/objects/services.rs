@@ -4,11 +4,53 @@ use k8s_openapi::api::{core::v1::Service, networking::v1::Ingress};
 use neap_kit::apply::DesiredObject;
 use serde_json::{Value, json};
 
-use super::{base, desired, selector};
+use super::{base, desired, selector, side_name};
 use crate::{
     api::{IngressOptions, ports},
     farm::{Component, ComponentKind, ComponentSpec},
 };
+
+/// Whether clients outside of the cluster reach the Service of a component.
+pub fn is_exposed(component: &Component) -> bool {
+    let service_type = match &component.spec {
+        ComponentSpec::Scheduler(spec) => spec.service_type.as_deref(),
+        ComponentSpec::Frontend(spec) => spec.service_type.as_deref(),
+        ComponentSpec::Browser(spec) => spec.service_type.as_deref(),
+        ComponentSpec::Storage(_) | ComponentSpec::Worker(_) => None,
+    };
+    ["LoadBalancer", "NodePort"].contains(&service_type.unwrap_or_default())
+}
+
+/// The name of the Service by which the build queue of a scheduler is reached.
+pub fn queue_service_name(scheduler: &Component) -> String {
+    if is_exposed(scheduler) {
+        side_name(scheduler)
+    } else {
+        scheduler.name().to_owned()
+    }
+}
+
+/// The ports of a component that only the cluster reaches: drains, metrics and profiles, of which none asks its
+/// caller who that is.
+fn inner_ports(component: &Component) -> Vec<(&'static str, u16)> {
+    let queue = component.scheduler();
+    let queue = queue.map(|_| ("queue-grpc", ports::BUILD_QUEUE_STATE));
+    let diagnostics = ("diagnostics", ports::DIAGNOSTICS);
+    queue.into_iter().chain([diagnostics]).collect()
+}
+
+/// The Service with the inner ports of a component whose own Service is reached from outside.
+pub(super) fn inner_service(component: &Component) -> Option<DesiredObject> {
+    is_exposed(component).then(|| {
+        let mut object = base(component, &side_name(component));
+        object["spec"] = json!({
+            "type": "ClusterIP",
+            "selector": selector(component),
+            "ports": service_ports(&inner_ports(component)),
+        });
+        desired::<Service>(object)
+    })
+}
 
 pub(super) fn service(component: &Component) -> Option<DesiredObject> {
     let (kind, mut named): (Option<&str>, Vec<_>) = match &component.spec {
@@ -32,16 +74,12 @@ pub(super) fn service(component: &Component) -> Option<DesiredObject> {
         }
     };
     let kind = kind.unwrap_or("ClusterIP");
-    // Metrics and profiles are not for those outside of the cluster.
-    if kind == "ClusterIP" {
-        named.push(("diagnostics", ports::DIAGNOSTICS));
+    named.push(("diagnostics", ports::DIAGNOSTICS));
+    if is_exposed(component) {
+        let inner = inner_ports(component);
+        named.retain(|port| !inner.contains(port));
     }
-    let ports: Vec<_> = named
-        .iter()
-        .map(|(name, port)| {
-            json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"})
-        })
-        .collect();
+    let ports = service_ports(&named);
     let mut object = base(component, component.name());
     object["spec"] = json!({"type": kind, "selector": selector(component), "ports": ports});
     if component.kind == ComponentKind::Storage {
@@ -50,6 +88,13 @@ pub(super) fn service(component: &Component) -> Option<DesiredObject> {
         object["spec"]["publishNotReadyAddresses"] = true.into();
     }
     Some(desired::<Service>(object))
+}
+
+fn service_ports(named: &[(&str, u16)]) -> Value {
+    let ports = named.iter().map(|(name, port)| {
+        json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"})
+    });
+    ports.collect()
 }
 
 pub(super) fn ingress(component: &Component) -> Option<DesiredObject> {

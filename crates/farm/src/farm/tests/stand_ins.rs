@@ -44,6 +44,8 @@ pub(super) struct FakeQueue {
     silent: Mutex<bool>,
     /// The queues that it was asked about.
     asked: Mutex<BTreeSet<QueueName>>,
+    /// The addresses at which it was asked.
+    addresses: Mutex<BTreeSet<String>>,
 }
 
 impl FakeQueue {
@@ -54,6 +56,13 @@ impl FakeQueue {
     /// The queues that it was asked about since the last call.
     pub(super) fn take_asked(&self) -> Vec<QueueName> {
         std::mem::take(&mut *self.asked.lock())
+            .into_iter()
+            .collect()
+    }
+
+    /// The addresses at which it was asked since the last call.
+    pub(super) fn take_addresses(&self) -> Vec<String> {
+        std::mem::take(&mut *self.addresses.lock())
             .into_iter()
             .collect()
     }
@@ -98,9 +107,10 @@ impl FakeQueue {
 impl BuildQueue for FakeQueue {
     fn queue<'a>(
         &'a self,
-        _: &'a str,
+        address: &'a str,
         queue: &'a QueueName,
     ) -> BoxFuture<'a, Result<QueueFacts, Error>> {
+        self.addresses.lock().insert(address.to_owned());
         self.asked.lock().insert(queue.clone());
         Box::pin(async { self.answer() })
     }
