@@ -59,6 +59,7 @@ pub const AREA: Area = Area {
                 Right::new("apps", &["deployments", "statefulsets"], OWN),
                 Right::new("networking.k8s.io", &["ingresses", "networkpolicies"], OWN),
                 Right::new("policy", &["poddisruptionbudgets"], OWN),
+                Right::new("monitoring.coreos.com", &["servicemonitors"], OWN),
                 Right::new(
                     "neaptide.dev",
                     &["operations"],

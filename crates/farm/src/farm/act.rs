@@ -24,6 +24,7 @@ use super::{
     Component,
     decide::{ComponentDecision, Decision, DrainChange},
     facts::{FarmFacts, FarmSources, Reconciled},
+    objects::ServiceMonitor,
     refusals::is_final,
 };
 use crate::api::ComponentStatus;
@@ -133,9 +134,14 @@ async fn write(
             continue;
         }
         let is_config = *change.kind() == ResourceKind::of::<ConfigMap>();
+        let is_monitor = *change.kind() == ResourceKind::of::<ServiceMonitor>();
         tracing::debug!(%change, "write");
         match tools.writer.execute_change(change).await {
             Ok(_) => {}
+            // The definition was removed. A farm needs no monitors.
+            Err(Error::Refused { key, source }) if is_monitor && is_unserved(&source) => {
+                tracing::warn!(%key, "the server does not serve ServiceMonitors any more");
+            }
             // The user learns what the server does not accept; the rest is written.
             Err(Error::Refused { key, source }) if is_final(&source) => {
                 let error = Error::Refused { key, source };
@@ -168,6 +174,10 @@ async fn write(
         tools.writer.execute_change(change).await?;
     }
     Ok(())
+}
+
+fn is_unserved(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Whether pods would wait for ever for a ConfigMap that the API server has refused.

@@ -15,7 +15,8 @@ use crate::{
     api::{
         BuildbarnBrowser, BuildbarnBrowserSpec, BuildbarnFrontend, BuildbarnFrontendSpec,
         BuildbarnScheduler, BuildbarnSchedulerSpec, BuildbarnStorage, BuildbarnStorageSpec,
-        BuildbarnWorker, BuildbarnWorkerSpec, ComponentStatus, ConfigMapKey, FARM_LABEL, PodOptions,
+        BuildbarnWorker, BuildbarnWorkerSpec, ComponentStatus, ConfigMapKey, FARM_LABEL,
+        PodOptions,
     },
     schema::Program,
 };
@@ -244,7 +245,8 @@ impl Component {
         let access = self.frontend().and_then(|spec| spec.access.as_ref())?;
         let authentication = access.authentication.as_ref()?;
         let certificate = authentication.client_certificate.as_ref();
-        let certificate = certificate.map(|it| ("spec.access.authentication.clientCertificate", it));
+        let certificate =
+            certificate.map(|it| ("spec.access.authentication.clientCertificate", it));
         let token = authentication.jwt.as_ref();
         certificate.or_else(|| token.map(|it| ("spec.access.authentication.jwt", it)))
     }

@@ -50,6 +50,7 @@ pub fn component(context: &Context, settings: Settings) -> Result<Component, Wat
     let namespace = &operator_namespace;
     let sources = FarmSources::new(context, &mut builder, evaluator, queue, namespace)?;
     let (evaluations, enqueuer) = (sources.evaluations.clone(), builder.enqueuer());
+    let monitors = sources.await_monitors();
     let reconciler = FarmReconciler {
         tools: builder.tools(),
         clock: context.clock,
@@ -58,8 +59,9 @@ pub fn component(context: &Context, settings: Settings) -> Result<Component, Wat
     };
     let controller = builder.build(reconciler, FarmReconciler::reconcile);
     Ok(Component::new(NAME, move |stop| async move {
+        let monitored = monitors.run(enqueuer.clone(), stop.clone());
         let evaluating = evaluations.run(enqueuer, stop.clone());
-        tokio::join!(controller.run(stop), evaluating);
+        tokio::join!(controller.run(stop), evaluating, monitored);
     }))
 }
 

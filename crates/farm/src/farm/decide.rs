@@ -126,6 +126,7 @@ pub fn decide(facts: &FarmFacts) -> Decision {
     let context = ObjectContext {
         longest_action_seconds: settings::longest_action(farm),
         operator_namespace: facts.operator_namespace.clone(),
+        monitored: facts.monitored,
     };
     let mut members: Vec<_> = farm
         .iter()

@@ -15,11 +15,11 @@ use jiff::Timestamp;
 use kube::api::DynamicObject;
 use neap_kit::{apply::ResourceKind, key::Key, operation::Operation};
 
-pub use self::{trust::TrustConfig, user_config::UserConfig};
 pub(super) use self::{
     component_caches::Reconciled, evaluations::Evaluations, gather::FarmSources,
     user_config::MAX_FINDINGS,
 };
+pub use self::{trust::TrustConfig, user_config::UserConfig};
 use super::{Component, drain::PodFacts};
 use crate::queue::QueueFacts;
 
@@ -51,6 +51,8 @@ pub struct FarmFacts {
     pub farm: Key,
     /// The Operations of the namespace; none if the kind is not served.
     pub operations: Option<Vec<Operation>>,
+    /// Whether the cluster has ServiceMonitors.
+    pub monitored: bool,
     /// The namespace of the operator.
     pub operator_namespace: String,
     /// The time.

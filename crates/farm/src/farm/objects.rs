@@ -1,5 +1,6 @@
 //! The objects of a component: what has to exist for it. Pure.
 
+mod monitoring;
 mod network;
 mod pod;
 mod services;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::workloads::PROGRESS_DEADLINE_SECONDS;
 pub use self::{
+    monitoring::ServiceMonitor,
     services::{is_exposed, queue_service_name},
     workloads::{claims, volume_names},
 };
@@ -54,6 +56,8 @@ pub struct ObjectContext {
     pub longest_action_seconds: i64,
     /// The namespace of the operator, which may ask schedulers about their queue.
     pub operator_namespace: String,
+    /// Whether the cluster has ServiceMonitors.
+    pub monitored: bool,
 }
 
 impl Default for ObjectContext {
@@ -61,6 +65,7 @@ impl Default for ObjectContext {
         Self {
             longest_action_seconds: 7200,
             operator_namespace: OPERATOR_NAMESPACE.to_owned(),
+            monitored: false,
         }
     }
 }
@@ -131,10 +136,15 @@ pub fn around(component: &Component, context: &ObjectContext) -> Vec<DesiredObje
         objects.push(desired::<ServiceAccount>(account));
     }
     objects.extend(services::service(component));
-    objects.extend(services::inner_service(component));
+    objects.extend(services::inner_service(component, context.monitored));
     objects.extend(services::ingress(component));
     objects.extend(network::disruption_budget(component));
     objects.push(network::policy(component, context));
+    objects.extend(
+        context
+            .monitored
+            .then(|| monitoring::service_monitor(component)),
+    );
     objects
 }
 
@@ -144,7 +154,10 @@ pub fn possible_owners(name: &str) -> Vec<(ComponentKind, &str)> {
     for kind in ComponentKind::ALL {
         owners.push((kind, name));
         let side = name.strip_suffix(kind.app());
-        owners.extend(side.and_then(|it| it.strip_suffix('-')).map(|it| (kind, it)));
+        owners.extend(
+            side.and_then(|it| it.strip_suffix('-'))
+                .map(|it| (kind, it)),
+        );
         let rendered = name.strip_prefix(CONFIG_MAP_PREFIX);
         let rendered = rendered.and_then(|it| it.strip_prefix(kind.app())?.strip_prefix('-'));
         owners.extend(rendered.and_then(|it| Some((kind, it.rsplit_once('-')?.0))));
@@ -153,7 +166,7 @@ pub fn possible_owners(name: &str) -> Vec<(ComponentKind, &str)> {
 }
 
 /// The kinds of all objects that a component may have, for the search for those that are not wanted.
-pub fn owned_kinds() -> [ResourceKind; 8] {
+pub fn owned_kinds() -> [ResourceKind; 9] {
     [
         ResourceKind::of::<ConfigMap>(),
         ResourceKind::of::<ServiceAccount>(),
@@ -163,6 +176,7 @@ pub fn owned_kinds() -> [ResourceKind; 8] {
         ResourceKind::of::<Ingress>(),
         ResourceKind::of::<PodDisruptionBudget>(),
         ResourceKind::of::<NetworkPolicy>(),
+        ResourceKind::of::<ServiceMonitor>(),
     ]
 }
 

@@ -6,6 +6,7 @@ mod cluster;
 mod deletion;
 mod exposure;
 mod limits;
+mod monitoring;
 mod names;
 mod own_config;
 mod rights;

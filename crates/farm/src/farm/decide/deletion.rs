@@ -57,7 +57,8 @@ pub(super) fn keep(members: &mut [Member<'_>]) {
         if component.is_deleting() {
             let mut pools = members.iter();
             let pool = pools.find(|pool| needs(pool, component));
-            let name = pool.map(|pool| format!("{} {}", pool.component.kind.kind(), pool.component.name()));
+            let name = pool
+                .map(|pool| format!("{} {}", pool.component.kind.kind(), pool.component.name()));
             members[index].kept_for = name;
         }
     }

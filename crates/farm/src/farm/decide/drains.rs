@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 
 use super::{DRAIN_POLL_INTERVAL, Decision, DrainChange, Inquiry, Member, deletion::Leaving};
-use crate::{
-    farm::{
-        drain::{self, DrainDecision, DrainFacts, DrainReason},
-        facts::FarmFacts,
-        pool_queue::PoolQueue,
-        rollout::Phase,
-        settings,
-    },
+use crate::farm::{
+    drain::{self, DrainDecision, DrainFacts, DrainReason},
+    facts::FarmFacts,
+    pool_queue::PoolQueue,
+    rollout::Phase,
+    settings,
 };
 
 /// Decides the drains of all pools.

@@ -274,9 +274,7 @@ fn exposed(component: &Component) -> Option<String> {
         return None;
     }
     let consequence = match component.kind {
-        ComponentKind::Frontend => {
-            "run programs on the workers; set spec.access.authentication"
-        }
+        ComponentKind::Frontend => "run programs on the workers; set spec.access.authentication",
         ComponentKind::Scheduler => {
             "run programs on the workers, take actions as a worker, and kill actions and change drains on \
              the web page; use ClusterIP"

@@ -9,11 +9,15 @@ use neap_kit::{
     key::Key,
     watch::{Cache, Change},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{component_caches::ComponentCaches, gather::FarmSources};
 use crate::{
     api::{MANAGED_BY_LABEL, MANAGER},
-    farm::{component::farm_of, objects},
+    farm::{
+        component::farm_of,
+        objects::{self, ServiceMonitor},
+    },
 };
 
 /// Enqueues the farms of everything that changes.
@@ -32,6 +36,7 @@ pub(super) fn enqueue_on_change(sources: &FarmSources, builder: &ControllerBuild
     enqueue_owned(builder, components, &sources.budgets);
     enqueue_owned(builder, components, &sources.policies);
     enqueue_owned(builder, components, &sources.config_maps);
+    enqueue_owned(builder, components, &sources.monitors);
     enqueue_owners(builder, &sources.pods);
     enqueue_owners(builder, &sources.operations);
     let storages = components.storages.clone();
@@ -41,6 +46,32 @@ pub(super) fn enqueue_on_change(sources: &FarmSources, builder: &ControllerBuild
         }
     });
     enqueue_users_of_config_maps(builder, sources);
+}
+
+/// Waits until the server serves ServiceMonitors: then every farm needs some. Nothing else tells that.
+pub(crate) struct AwaitMonitors {
+    monitors: Cache<ServiceMonitor>,
+    components: ComponentCaches,
+}
+
+impl AwaitMonitors {
+    pub(super) fn new(sources: &FarmSources) -> Self {
+        Self {
+            monitors: sources.monitors.clone(),
+            components: sources.components.clone(),
+        }
+    }
+
+    /// Enqueues all farms, unless `stop` comes first.
+    pub(crate) async fn run(self, enqueuer: Enqueuer<Key>, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.monitors.synced() => {}
+        }
+        for component in self.components.list("") {
+            enqueuer.enqueue(Key::new(component.namespace(), component.farm()));
+        }
+    }
 }
 
 fn enqueue_users_of_config_maps(builder: &ControllerBuilder, sources: &FarmSources) {

@@ -28,7 +28,7 @@ use neap_kit::{
 
 use super::{
     ClaimFacts, Evaluations, FarmFacts, ForeignObject, Reconciled, TrustConfig, UserConfig,
-    changes::enqueue_on_change,
+    changes::{AwaitMonitors, enqueue_on_change},
     component_caches::ComponentCaches,
     evaluations::Answer,
     pod_states::{POD_STATES, pod_facts},
@@ -37,7 +37,8 @@ use super::{
 use crate::{
     api::{APP_LABEL, COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER, ports},
     farm::{
-        Component, ComponentKind, component::claimed_elsewhere, drain::PodFacts, refusals::Refusals,
+        Component, ComponentKind, component::claimed_elsewhere, drain::PodFacts,
+        objects::ServiceMonitor, refusals::Refusals,
     },
     jsonnet::Evaluate,
     queue::BuildQueue,
@@ -60,6 +61,7 @@ pub(crate) struct FarmSources {
     pub(super) pods: Cache<Pod>,
     pub(super) claims: Cache<PersistentVolumeClaim>,
     pub(super) operations: Cache<Operation>,
+    pub(super) monitors: Cache<ServiceMonitor>,
     pub(crate) evaluations: Arc<Evaluations>,
     pub(crate) queue: Arc<dyn BuildQueue>,
     pub(crate) refusals: Refusals,
@@ -92,8 +94,9 @@ impl FarmSources {
             policies: builder.scoped(&all, false)?,
             pods: builder.scoped_trimmed(&ours, POD_STATES)?,
             claims: builder.scoped(&all, false)?,
-            // Their kind may not be served, and a farm does not need it.
+            // These kinds may not be served, and a farm does not need them.
             operations: context.scoped_cache(&all)?,
+            monitors: context.scoped_cache(&all)?,
             evaluations: Arc::new(Evaluations::new(evaluator, context.clock)),
             queue,
             refusals: Refusals::default(),
@@ -106,6 +109,11 @@ impl FarmSources {
         });
         enqueue_on_change(&sources, builder);
         Ok(sources)
+    }
+
+    /// What enqueues the farms once ServiceMonitors are served.
+    pub(crate) fn await_monitors(&self) -> AwaitMonitors {
+        AwaitMonitors::new(self)
     }
 
     /// Waits until all caches are complete, for callers that do not run the controller.
@@ -172,6 +180,7 @@ impl FarmSources {
             refused: self.refusals.of(&members, self.clock.now()),
             farm: key.clone(),
             operations: self.operations(namespace),
+            monitored: self.monitors.is_synced(),
             operator_namespace: self.operator_namespace.clone(),
             now: self.clock.now(),
             components: members,
@@ -203,6 +212,7 @@ impl FarmSources {
         sort_objects(&self.ingresses.list(namespace), owners, facts);
         sort_objects(&self.budgets.list(namespace), owners, facts);
         sort_objects(&self.policies.list(namespace), owners, facts);
+        sort_objects(&self.monitors.list(namespace), owners, facts);
     }
 
     fn operations(&self, namespace: &str) -> Option<Vec<Operation>> {

@@ -98,7 +98,9 @@ fn platform(runner: &Value) -> Vec<PlatformProperty> {
 }
 
 fn listed(platform: &[PlatformProperty]) -> String {
-    let properties = platform.iter().map(|it| format!("{}={}", it.name, it.value));
+    let properties = platform
+        .iter()
+        .map(|it| format!("{}={}", it.name, it.value));
     format!("{{{}}}", properties.collect::<Vec<_>>().join(", "))
 }
 
@@ -144,7 +146,11 @@ mod tests {
         let path = |field: &str| format!("buildDirectories[0].runners[0].{field}");
         for (field, value, at) in [
             ("platform", json!({"properties": []}), path("platform")),
-            ("instance_name_prefix", json!(""), path("instanceNamePrefix")),
+            (
+                "instance_name_prefix",
+                json!(""),
+                path("instanceNamePrefix"),
+            ),
             ("sizeClass", json!(0), path("sizeClass")),
             ("workerId", json!({"pod": "w"}), path("workerId[\"pod\"]")),
             ("workerId", json!({}), path("workerId[\"pod\"]")),

@@ -35,21 +35,35 @@ pub fn queue_service_name(scheduler: &Component) -> String {
 fn inner_ports(component: &Component) -> Vec<(&'static str, u16)> {
     let queue = component.scheduler();
     let queue = queue.map(|_| ("queue-grpc", ports::BUILD_QUEUE_STATE));
-    let diagnostics = ("diagnostics", ports::DIAGNOSTICS);
-    queue.into_iter().chain([diagnostics]).collect()
+    let metrics = metrics_ports(component);
+    queue.into_iter().chain(metrics).collect()
 }
 
-/// The Service with the inner ports of a component whose own Service is reached from outside.
-pub(super) fn inner_service(component: &Component) -> Option<DesiredObject> {
-    is_exposed(component).then(|| {
-        let mut object = base(component, &side_name(component));
-        object["spec"] = json!({
-            "type": "ClusterIP",
-            "selector": selector(component),
-            "ports": service_ports(&inner_ports(component)),
-        });
-        desired::<Service>(object)
-    })
+/// The ports with metrics. A runner with the user's own configuration may have none.
+pub(super) fn metrics_ports(component: &Component) -> Vec<(&'static str, u16)> {
+    let runner = component.worker().filter(|it| it.config_map_name.is_none());
+    let runner = runner.map(|_| ("runner-diag", ports::RUNNER_DIAGNOSTICS));
+    let diagnostics = ("diagnostics", ports::DIAGNOSTICS);
+    [diagnostics].into_iter().chain(runner).collect()
+}
+
+/// The Service with the inner ports, of a component whose own Service is reached from outside, and of a pool
+/// if it is `monitored`: a pool has no Service of its own.
+pub(super) fn inner_service(component: &Component, monitored: bool) -> Option<DesiredObject> {
+    let is_pool = component.kind == ComponentKind::Worker;
+    if !is_exposed(component) && !(is_pool && monitored) {
+        return None;
+    }
+    let mut object = base(component, &side_name(component));
+    object["spec"] = json!({
+        "type": "ClusterIP",
+        "selector": selector(component),
+        "ports": service_ports(&inner_ports(component)),
+    });
+    if is_pool {
+        object["spec"]["clusterIP"] = "None".into();
+    }
+    Some(desired::<Service>(object))
 }
 
 pub(super) fn service(component: &Component) -> Option<DesiredObject> {
@@ -91,9 +105,9 @@ pub(super) fn service(component: &Component) -> Option<DesiredObject> {
 }
 
 fn service_ports(named: &[(&str, u16)]) -> Value {
-    let ports = named.iter().map(|(name, port)| {
-        json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"})
-    });
+    let ports = named.iter().map(
+        |(name, port)| json!({"name": name, "port": port, "targetPort": port, "protocol": "TCP"}),
+    );
     ports.collect()
 }
 

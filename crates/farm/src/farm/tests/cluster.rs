@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -113,18 +114,19 @@ impl TestCluster {
         let used = rights.clone();
         let failing = Arc::<Mutex<Option<String>>>::default();
         let fails = failing.clone();
-        let operator = pocket.service().map_request(
-            move |mut request: http::Request<kube::client::Body>| {
-                let path = request.uri().path().to_owned();
-                let writes = request.method() != http::Method::GET;
-                if writes && fails.lock().as_ref().is_some_and(|it| path.ends_with(it)) {
-                    *request.uri_mut() = http::Uri::from_static("/nowhere");
-                }
-                noted.lock().push((request.method().to_string(), path));
-                used.lock().extend(right(&request));
-                request
-            },
-        );
+        let operator =
+            pocket
+                .service()
+                .map_request(move |mut request: http::Request<kube::client::Body>| {
+                    let path = request.uri().path().to_owned();
+                    let writes = request.method() != http::Method::GET;
+                    if writes && fails.lock().as_ref().is_some_and(|it| path.ends_with(it)) {
+                        *request.uri_mut() = http::Uri::from_static("/nowhere");
+                    }
+                    noted.lock().push((request.method().to_string(), path));
+                    used.lock().extend(right(&request));
+                    request
+                });
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let (watches, watching) = Watches::new(clock);
         let context = Context {
@@ -327,6 +329,30 @@ impl TestCluster {
     /// The pods of this workload do not become ready from now on.
     pub(super) fn break_pods(&self, workload: &str) {
         self.broken.lock().insert(workload.to_owned());
+    }
+
+    /// Serves ServiceMonitors from now on, as after the installation of a Prometheus operator.
+    pub(super) async fn serve_monitors(&self) {
+        let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let version = json!({
+            "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": any},
+        });
+        let definition = serde_json::from_value(json!({
+            "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+            "spec": {
+                "group": "monitoring.coreos.com",
+                "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
+                "scope": "Namespaced",
+                "versions": [version],
+            },
+        }));
+        let all = Api::<CustomResourceDefinition>::all(self.client.clone());
+        let definition = definition.unwrap();
+        all.create(&PostParams::default(), &definition)
+            .await
+            .unwrap();
+        // The watch tries again, at the latest after its longest delay.
+        self.pass(Duration::from_mins(2)).await;
     }
 
     /// Writes to this path fail from now on, in a way that may pass.

@@ -37,7 +37,7 @@ async fn a_pool_whose_configuration_has_another_queue_than_its_spec_is_not_rolle
     let before = cluster.revision("ubuntu22-04").await;
     let mut files: Value = json!(cluster.rendered("ubuntu22-04").await);
     let text = files["worker-ubuntu22-04.jsonnet"].as_str().unwrap();
-    files["worker-ubuntu22-04.jsonnet"] = text.replace("OSFamily", "osfamily").into();
+    files["worker-ubuntu22-04.jsonnet"] = text.replace("OSFamily", "OSfamily").into();
     let mine = json!({"metadata": {"name": "mine"}, "data": files});
     cluster.put_config_map(mine).await;
     let own = json!({"spec": {"configMapName": "mine"}});
@@ -53,7 +53,7 @@ async fn a_pool_whose_configuration_has_another_queue_than_its_spec_is_not_rolle
     // The spec follows, and the same configuration is rolled out.
     let image = crate::platform::DEFAULT_RUNNER_IMAGE;
     let platform = json!([
-        {"name": "osfamily", "value": "linux"},
+        {"name": "OSfamily", "value": "linux"},
         {"name": "container-image", "value": format!("docker://{image}")},
     ]);
     let follows = json!({"spec": {"platform": platform}});

@@ -20,12 +20,13 @@ use crate::{
 const FINALIZERS: &str = "/finalizers";
 /// The first two are used in other tests: a former configuration is deleted after its roll-out, and old
 /// Operations after later ones. The others are deleted with their owner, by the cluster.
-const NOT_HERE: [(&str, &str, &str); 6] = [
+const NOT_HERE: [(&str, &str, &str); 7] = [
     ("", "configmaps", "delete"),
     ("neaptide.dev", "operations", "delete"),
     ("", "services", "delete"),
     ("networking.k8s.io", "networkpolicies", "delete"),
     ("policy", "poddisruptionbudgets", "delete"),
+    ("monitoring.coreos.com", "servicemonitors", "delete"),
     ("apps", "statefulsets", "delete"),
 ];
 
@@ -102,6 +103,7 @@ async fn work(cluster: &TestCluster) {
 #[tokio::test(start_paused = true)]
 async fn the_operator_has_the_rights_that_it_uses_and_no_others() {
     let cluster = TestCluster::ready().await;
+    cluster.serve_monitors().await;
     work(&cluster).await;
     let (used, granted) = (cluster.rights(), granted());
     let beyond: Vec<_> = used.difference(&granted).collect();
