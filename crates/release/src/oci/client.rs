@@ -11,6 +11,7 @@ mod blob;
 mod error;
 mod pull;
 mod push;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -23,14 +24,17 @@ use neap_kit::{
     clock::Clock,
 };
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use self::auth::{Authorization, TokenCache};
 pub use self::{
     auth::Access,
     blob::{BlobSource, BlobStream},
     error::{Error, What},
     pull::Found,
+    requests::RequestCount,
+};
+use self::{
+    auth::{Authorization, TokenCache},
+    requests::Limits,
 };
 use super::{
     challenge::{self, Challenge},
@@ -40,7 +44,7 @@ use super::{
     reference::{Endpoint, ImageRef},
 };
 
-/// Requests to one registry at a time.
+/// Requests to one registry at a time, and blobs.
 const MAX_PER_REGISTRY: usize = 6;
 /// The time for requests without a large body.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -54,7 +58,8 @@ const HOST_LIFETIME: Duration = Duration::from_mins(30);
 pub struct Options {
     /// Whether plain HTTP, and certificates that are not trusted, are accepted.
     pub insecure: bool,
-    /// Requests to one registry at a time.
+    /// Requests to one registry at a time that wait for their answer, and blobs of all registries that are
+    /// transferred at a time.
     pub max_per_registry: usize,
 }
 
@@ -75,12 +80,14 @@ pub struct RegistryClient {
     options: Options,
     cache: Option<ContentCache>,
     shared: Arc<Shared>,
+    limits: Arc<Limits>,
+    retries: bool,
+    sent: RequestCount,
 }
 
 #[derive(Default)]
 struct Shared {
     hosts: Mutex<BTreeMap<(String, bool), Host>>,
-    semaphores: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     tokens: TokenCache,
 }
 
@@ -106,9 +113,12 @@ impl RegistryClient {
         Self {
             http,
             credentials: Arc::new(credentials),
+            limits: Arc::new(Limits::new(options.max_per_registry)),
             options,
             cache: None,
             shared: Arc::default(),
+            retries: true,
+            sent: RequestCount::default(),
         }
     }
 
@@ -131,11 +141,10 @@ impl RegistryClient {
         }
     }
 
-    /// The same client with other credentials. Tokens are not shared with the first.
+    /// The same client with other credentials. Tokens are not shared with the first, and limits are.
     pub fn with_credentials(&self, credentials: Credentials) -> Self {
         let shared = Shared {
             hosts: Mutex::new(self.shared.hosts.lock().clone()),
-            semaphores: Mutex::new(self.shared.semaphores.lock().clone()),
             ..Shared::default()
         };
         Self {
@@ -177,20 +186,9 @@ impl RegistryClient {
         self.http.clock()
     }
 
-    /// The most requests to one registry at a time.
+    /// The most requests to one registry, and the most transfers of blobs, at a time.
     pub fn parallelism(&self) -> usize {
         self.options.max_per_registry.max(1)
-    }
-
-    /// The semaphore of a registry.
-    fn semaphore(&self, host: &str) -> Arc<Semaphore> {
-        let mut semaphores = self.shared.semaphores.lock();
-        if let Some(found) = semaphores.get(host) {
-            return found.clone();
-        }
-        let made = Arc::new(Semaphore::new(self.parallelism()));
-        semaphores.insert(host.to_owned(), made.clone());
-        made
     }
 
     /// How a registry is spoken to: asked once, and then remembered for some time.
@@ -236,8 +234,8 @@ impl RegistryClient {
         scheme: &'static str,
     ) -> Result<Host, Error> {
         let address = format!("{scheme}://{}/v2/", endpoint.host);
-        let request = self.http.get(&address).insecure(self.options.insecure);
-        let response = request.deadline(DEADLINE).send().await;
+        let request = self.http.get(&address).deadline(DEADLINE);
+        let response = self.issue(request).await;
         let response = response.map_err(|error| Error::call(image, What::Registry, error))?;
         let challenge = match response.status() {
             StatusCode::UNAUTHORIZED => {
@@ -312,13 +310,11 @@ impl RegistryClient {
         };
         let mut renewed = false;
         loop {
-            let request = authorization
-                .apply(make(&self.http))
-                .insecure(self.options.insecure);
-            let permit = self.semaphore(&endpoint.host);
+            let request = authorization.apply(make(&self.http));
+            let places = self.limits.of(&endpoint.host);
             let response = {
-                let _permit: Option<SemaphorePermit<'_>> = permit.acquire().await.ok();
-                request.send().await
+                let _place = places.acquire().await.ok();
+                self.issue(request).await
             };
             let response = response.map_err(|error| Error::call(image, what.clone(), error))?;
             if response.status() != StatusCode::UNAUTHORIZED || !same_origin || renewed {

@@ -272,6 +272,7 @@ async fn upload_blobs(
             progress.done(&counters.present, descriptor.size());
             return Ok(());
         }
+        let _place = client.transfer().await;
         let content = folder.blob(source, descriptor)?;
         let sent = |bytes| {
             counters.bytes_done.fetch_add(bytes, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use crate::oci::{
     transfer::{self, Progress},
 };
 
-/// Images that are copied at a time; their blobs have limits of their own.
+/// Images whose parts are looked up at a time. The client bounds requests and transfers of blobs over all of them.
 const IMAGES_AT_A_TIME: usize = 4;
 
 /// An image that was not copied.

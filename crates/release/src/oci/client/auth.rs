@@ -231,9 +231,8 @@ impl RegistryClient {
                 request
             }
         };
-        let request = request.deadline(DEADLINE).insecure(self.options.insecure);
-        let answer = request
-            .fetch(MAX_ANSWER)
+        let answer = self
+            .issue_whole(request.deadline(DEADLINE), MAX_ANSWER)
             .await
             .map_err(|error| Error::call(image, What::Token, error))?;
         let helper = self.credentials.helper(image.registry()).map(str::to_owned);

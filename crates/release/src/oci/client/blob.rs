@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use neap_kit::client::Response;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Access, Error, RegistryClient, What};
 use crate::oci::{
@@ -11,8 +12,11 @@ use crate::oci::{
     reference::ImageRef,
 };
 
-/// How often a transfer is resumed without having got further.
+/// How often a transfer is resumed without having got further by [`LEAST_PROGRESS`].
 const MAX_RESUMES: u32 = 4;
+/// The bytes after which a transfer counts as getting on. A registry that breaks off after each byte would otherwise
+/// get a request for each byte.
+const LEAST_PROGRESS: u64 = 1 << 20;
 
 /// The content of a blob. Its last part was read only when [`Self::next`] has returned `None`: until then
 /// the digest was not checked.
@@ -26,6 +30,10 @@ pub struct BlobStream {
     hasher: Option<DigestHasher>,
     response: Option<Response>,
     failures: u32,
+    /// What had been received when `failures` was last set to zero.
+    progress_from: u64,
+    /// Held from the first request on until the content is no longer used: what reads a blob also sends it on.
+    place: Option<OwnedSemaphorePermit>,
     /// Bytes to drop of a response that starts again from the beginning.
     skip: u64,
 }
@@ -48,6 +56,8 @@ impl RegistryClient {
             hasher: Some(hasher),
             response: None,
             failures: 0,
+            progress_from: 0,
+            place: None,
             skip: 0,
         })
     }
@@ -113,7 +123,6 @@ impl BlobStream {
                     if part.is_empty() {
                         continue;
                     }
-                    self.failures = 0;
                     return self.accept(part).map(Some);
                 }
                 Ok(None) if self.received == self.size => return self.finish(),
@@ -138,6 +147,9 @@ impl BlobStream {
     }
 
     async fn open(&mut self) -> Result<Response, Error> {
+        if self.place.is_none() {
+            self.place = self.client.transfer().await;
+        }
         let path = format!("blobs/{}", self.digest);
         let start = self.received;
         let what = self.what();
@@ -175,6 +187,10 @@ impl BlobStream {
         if self.received > self.size {
             self.response = None;
             return Err(self.size_error());
+        }
+        if self.received >= self.progress_from + LEAST_PROGRESS {
+            self.progress_from = self.received;
+            self.failures = 0;
         }
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&part);

@@ -1,8 +1,10 @@
 //! Writes: blobs, manifests, deletions.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
-use neap_kit::client::{Response, percent_encoded, resolve};
+use neap_kit::client::{Response, RetryPolicy, percent_encoded, resolve};
 
 use super::{Access, BlobSource, Error, RegistryClient, What};
 use crate::oci::{
@@ -15,8 +17,8 @@ use crate::oci::{
 const CHUNK: usize = 8 << 20;
 /// Whole uploads that are tried.
 const MAX_UPLOADS: u32 = 3;
-/// The longest upload of a chunk.
-const CHUNK_DEADLINE: std::time::Duration = std::time::Duration::from_mins(5);
+/// The longest upload of a chunk, and the longest time in which a registry puts the chunks together.
+const CHUNK_DEADLINE: Duration = Duration::from_mins(5);
 
 impl RegistryClient {
     /// Stores a blob that is in memory, unless it is there.
@@ -255,6 +257,7 @@ impl RegistryClient {
                     .header("content-range", &range)
                     .body(rest.clone())
                     .deadline(CHUNK_DEADLINE)
+                    .retry(upload_policy())
             };
             let sent = match self
                 .send_to(target, what.clone(), &Access::push(), &at, make)
@@ -322,6 +325,7 @@ impl RegistryClient {
                 .header("content-type", "application/octet-stream")
                 .body(content.clone())
                 .deadline(CHUNK_DEADLINE)
+                .retry(upload_policy())
         };
         let response = self
             .send_to(target, what.clone(), &Access::push(), &address, make)
@@ -339,6 +343,14 @@ impl RegistryClient {
         if let Err(error) = self.send_to(target, what, &Access::push(), &at, make).await {
             tracing::debug!(%target, %error, "an upload that is not needed was not cancelled");
         }
+    }
+}
+
+/// One attempt may take as long as the whole call: a chunk is larger than what other requests send.
+fn upload_policy() -> RetryPolicy {
+    RetryPolicy {
+        attempt_timeout: CHUNK_DEADLINE,
+        ..RetryPolicy::default()
     }
 }
 

@@ -535,3 +535,156 @@ fn this_machine_is_known_by_its_names() {
         assert!(!is_loopback(host), "{host}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_chunk_and_the_end_of_an_upload_may_take_longer_than_other_requests() {
+    let lab = Lab::open(RegistryAccess::Open);
+    let client = lab.client(Credentials::none());
+    let slow = Fault::Slow(Duration::from_secs(20));
+    let content = Bytes::from(vec![7; 10 << 20]);
+    let digest = sha256(&content);
+    let target = image("ocp/big:v1");
+    for method in [Method::PATCH, Method::PUT] {
+        let uploads = CallMatcher::path("/v2/ocp/big/blobs/uploads/*").method(method);
+        lab.registry.faults().inject(uploads, slow);
+    }
+    let source = image("ocp/source:v1");
+    client.push_bytes(&source, &digest, &content).await.unwrap();
+    let layer = oci_spec::image::MediaType::ImageLayerGzip;
+    let descriptor = super::super::manifest::Descriptor::new(layer, 10 << 20, digest.clone());
+    let stream = client.blob(&source, &descriptor).unwrap();
+    lab.registry.calls().clear();
+    client
+        .push_stream(&target, &digest, stream, drop)
+        .await
+        .unwrap();
+    let calls = lab.registry.calls().calls();
+    let uploads = calls.iter().filter(|call| call.path.contains("/uploads/"));
+    let methods: Vec<_> = uploads.map(|call| call.method.as_str()).collect();
+    assert_eq!(
+        methods,
+        ["POST", "PATCH", "PATCH", "PUT"],
+        "none is repeated"
+    );
+    lab.close();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blob_that_breaks_off_after_each_byte_is_given_up() {
+    let lab = Lab::open(RegistryAccess::Open);
+    let seen = stranger(&lab.network, "drip.example.com", |request| {
+        let mut response = http::Response::new(Body::empty());
+        if request.uri().path().contains("/blobs/") {
+            if request.headers().contains_key("range") {
+                *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            }
+            *response.body_mut() = Body::from("x");
+        }
+        response
+    });
+    let client = lab.client(Credentials::none());
+    let image: ImageRef = "drip.example.com/ocp/cli:v1".parse().unwrap();
+    let content = vec![b'x'; 200];
+    let blob = super::super::manifest::Descriptor::new(
+        oci_spec::image::MediaType::ImageLayerGzip,
+        200,
+        sha256(&content),
+    );
+    let error = client.blob_bytes(&image, &blob, 1000).await.unwrap_err();
+    assert!(matches!(error, Error::Size { found: 5, .. }), "{error}");
+    assert_eq!(
+        seen.lock().len(),
+        6,
+        "the question for the version, and five"
+    );
+}
+
+/// The blobs whose body is on its way, now and at most.
+#[derive(Clone, Default)]
+struct OpenBodies(Arc<(AtomicUsize, AtomicUsize)>);
+
+impl OpenBodies {
+    fn open(&self) -> Self {
+        let open = self.0.0.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.1.fetch_max(open, Ordering::SeqCst);
+        self.clone()
+    }
+
+    fn most(&self) -> usize {
+        self.0.1.load(Ordering::SeqCst)
+    }
+
+    /// The content, of which a part arrives every second.
+    fn slowly(&self, clock: Clock, content: Bytes) -> Body {
+        let open = OpenBody(self.open());
+        let parts = futures::stream::unfold((open, content), move |(open, mut rest)| async move {
+            if rest.is_empty() {
+                return None;
+            }
+            clock.sleep(Duration::from_secs(1)).await;
+            let part = rest.split_to(rest.len().min(50));
+            Some((Ok::<_, std::io::Error>(part), (open, rest)))
+        });
+        Body::from_stream(parts)
+    }
+}
+
+struct OpenBody(OpenBodies);
+
+impl Drop for OpenBody {
+    fn drop(&mut self) {
+        self.0.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn blobs_on_their_way_are_bounded_over_all_images_and_credentials() {
+    let lab = Lab::open(RegistryAccess::Open);
+    let other = Emulator::new(
+        Registry::in_memory(Settings::default(), lab.clock),
+        lab.clock,
+    );
+    lab.network.mount("other.example.com", other.transport());
+    let (open, clock, registry) = (OpenBodies::default(), lab.clock, lab.registry.transport());
+    let bodies = open.clone();
+    let slow = transport_fn(move |request: http::Request<Body>| {
+        let (registry, open) = (registry.clone(), bodies.clone());
+        let blob = request.method() == Method::GET && request.uri().path().contains("/blobs/");
+        async move {
+            let response = tower::ServiceExt::oneshot(registry, request).await?;
+            if !blob {
+                return Ok(response);
+            }
+            let (head, body) = response.into_parts();
+            let content = body.bytes(1 << 20).await.unwrap();
+            Ok(http::Response::from_parts(
+                head,
+                open.slowly(clock, content),
+            ))
+        }
+    });
+    let client = lab.client(Credentials::none());
+    let mut layers = Vec::new();
+    for number in 0..24_u8 {
+        let content = Bytes::from(vec![number; 200]);
+        let digest = sha256(&content);
+        let source = image("ocp/cli:v1");
+        client.push_bytes(&source, &digest, &content).await.unwrap();
+        let layer = oci_spec::image::MediaType::ImageLayerGzip;
+        layers.push(super::super::manifest::Descriptor::new(layer, 200, digest));
+    }
+    lab.network.unmount(HOST);
+    lab.network.mount(HOST, slow);
+    let fresh = lab.client(Credentials::none());
+    let copies = layers.chunks(6).enumerate().map(|(number, layers)| {
+        // Each has credentials of its own, as namespaces have.
+        let client = fresh.with_credentials(Lab::user(&number.to_string()));
+        let target: ImageRef = format!("other.example.com/copy/{number}").parse().unwrap();
+        async move {
+            let progress = Progress::default();
+            transfer::copy_blobs(&client, &image("ocp/cli"), &target, layers, &progress).await
+        }
+    });
+    futures::future::try_join_all(copies).await.unwrap();
+    assert_eq!(open.most(), fresh.parallelism());
+}

@@ -32,7 +32,7 @@ pub(in super::super) struct RegistryOptions {
     #[arg(long, value_name = "FILE")]
     certificate_authority: Vec<PathBuf>,
 
-    /// Requests to one registry at a time
+    /// Requests to one registry at a time, and blobs transferred at a time
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     max_per_registry: usize,
 
