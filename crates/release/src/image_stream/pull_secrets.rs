@@ -1,5 +1,8 @@
 //! The pull secrets of namespaces.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
@@ -13,8 +16,12 @@ use crate::oci::{client::RegistryClient, credentials::Credentials};
 const LIFETIME: Duration = Duration::from_mins(1);
 const DOCKER_CONFIG_JSON: &str = "kubernetes.io/dockerconfigjson";
 const DOCKER_CONFIG: &str = "kubernetes.io/dockercfg";
-/// Secrets of a namespace that are read.
-const MAX_SECRETS: u32 = 100;
+/// Secrets in one page of a list.
+const PAGE: u32 = 100;
+/// Secrets of a namespace and a type that are used. More would only fill the memory.
+const MAX_SECRETS: usize = 1000;
+/// After this time without an import, a namespace and its tokens are forgotten.
+const UNUSED: Duration = Duration::from_hours(1);
 
 /// Clients with the credentials of the namespace for which they ask.
 #[derive(Debug)]
@@ -63,7 +70,9 @@ impl PullSecrets {
             client: client.clone(),
             read_at: now,
         };
-        self.by_namespace.lock().insert(namespace.to_owned(), entry);
+        let mut by_namespace = self.by_namespace.lock();
+        by_namespace.retain(|_, it| now < it.read_at + UNUSED);
+        by_namespace.insert(namespace.to_owned(), entry);
         Ok(client)
     }
 }
@@ -73,10 +82,7 @@ async fn read(api: &Client, namespace: &str) -> Result<Credentials, kube::Error>
     let secrets: Api<Secret> = Api::namespaced(api.clone(), namespace);
     let mut credentials = Credentials::none();
     for kind in [DOCKER_CONFIG_JSON, DOCKER_CONFIG] {
-        let selected = ListParams::default()
-            .fields(&format!("type={kind}"))
-            .limit(MAX_SECRETS);
-        for secret in secrets.list(&selected).await? {
+        for secret in of_type(&secrets, kind).await? {
             match parse(&secret) {
                 Some(Ok(found)) => credentials = credentials.then(found),
                 Some(Err(error)) => {
@@ -88,6 +94,27 @@ async fn read(api: &Client, namespace: &str) -> Result<Credentials, kube::Error>
         }
     }
     Ok(credentials)
+}
+
+/// The secrets of a type, page by page.
+async fn of_type(secrets: &Api<Secret>, kind: &str) -> Result<Vec<Secret>, kube::Error> {
+    let mut page = ListParams::default()
+        .fields(&format!("type={kind}"))
+        .limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let list = secrets.list(&page).await?;
+        all.extend(list.items);
+        let next = list.metadata.continue_.filter(|token| !token.is_empty());
+        let Some(token) = next else {
+            return Ok(all);
+        };
+        if all.len() >= MAX_SECRETS {
+            tracing::warn!(kind, used = all.len(), "further pull secrets are not used");
+            return Ok(all);
+        }
+        page = page.continue_token(&token);
+    }
 }
 
 /// The credentials of a pull secret; none if it is another kind of secret.
