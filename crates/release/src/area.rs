@@ -194,7 +194,7 @@ pub const AREA: Area = Area {
         },
         Metric {
             name: "neaptide_release_image_import_requests_total",
-            help: "Requests to registries by imports that succeeded",
+            help: "Requests that imports sent to registries and their token services",
         },
         Metric {
             name: "neaptide_release_image_stream_tags",

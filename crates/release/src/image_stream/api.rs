@@ -241,7 +241,7 @@ pub struct TagEventCondition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportRecord {
-    /// What was imported: the pull spec, and `PreserveOriginal` where it applied.
+    /// What was imported: the pull spec, and `PreserveOriginal` and `insecure` where they applied.
     pub source: String,
     /// When it was last attempted.
     #[schemars(schema_with = "schema::time")]

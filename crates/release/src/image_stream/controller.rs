@@ -23,10 +23,10 @@ use super::{
     },
     decide::{Decision, TagImport, decide},
     facts::{self, Facts, Settings},
-    import::{Imported, failure, import},
+    import::{failure, import},
     metrics::{ImportEnded, ImportMeter},
     pull_secrets::PullSecrets,
-    record::{self, ImportFailure, summarize},
+    record::{self, ImportFailure},
     registries::Registries,
 };
 use crate::oci::{client::RegistryClient, digest::Digest};
@@ -65,7 +65,8 @@ pub fn component(
     let importer = Importer {
         meter: ImportMeter::register(context, streams.clone()),
         tools: builder.tools(),
-        secrets: PullSecrets::new(client, context.clock),
+        // A failed import is repeated by decisions, so that each request is one of the registry's budget.
+        secrets: PullSecrets::new(client.without_retries(), context.clock),
         registries: Registries::new(settings.requests_per_hour),
         context: context.clone(),
         streams,
@@ -202,12 +203,17 @@ impl Importer {
         let results = imports.map(|wanted| {
             let client = client.clone();
             async move {
+                let (client, sent) = client.counting();
                 let result = self.import_one(&client, &wanted).await;
+                let host = wanted.image.endpoint().host;
+                let now = self.context.clock.uptime();
+                self.registries.end(&host, sent.get(), now);
                 self.meter.emit(&ImportEnded {
                     tag: &wanted.tag,
-                    result: result.as_ref().map(|imported| imported.requests),
+                    requests: sent.get(),
+                    result: result.as_ref().map(drop),
                 });
-                (wanted, result.map(|imported| imported.digest))
+                (wanted, result)
             }
         });
         results.buffered(AT_A_TIME).collect().await
@@ -217,33 +223,31 @@ impl Importer {
         &self,
         client: &RegistryClient,
         wanted: &TagImport,
-    ) -> Result<Imported, ImportFailure> {
+    ) -> Result<Digest, ImportFailure> {
         let host = wanted.image.endpoint().host;
-        let allowed = self
-            .registries
-            .allowance(&host, self.context.clock.uptime());
-        if allowed.imports == 0 && !allowed.wait.is_zero() && self.registries.is_failing(&host) {
+        let wait = self.registries.wait(&host, self.context.clock.uptime());
+        if !wait.is_zero() {
             // Another import has found out meanwhile that the registry does not work.
             return Err(ImportFailure {
                 reason: "RegistryUnreachable",
-                message: format!("{host} failed; it is asked again in {:?}", allowed.wait),
-                retry_after: Some(allowed.wait),
+                message: format!("{host} failed; it is asked again in {wait:?}"),
+                retry_after: Some(wait),
                 transient: true,
             });
         }
         let result = import(client, wanted).await;
         let now = self.context.clock.uptime();
         match result {
-            Ok(imported) => {
-                self.registries.succeeded(&host, imported.requests, now);
-                Ok(imported)
+            Ok(digest) => {
+                self.registries.succeeded(&host, now);
+                Ok(digest)
             }
             Err(error) => {
                 if error.is_transient() {
                     self.registries.failed(&host, error.retry_after(), now);
                 } else {
                     // It works; it only does not have this image for us.
-                    self.registries.succeeded(&host, 1, now);
+                    self.registries.succeeded(&host, now);
                 }
                 Err(failure(&error))
             }
@@ -294,7 +298,7 @@ impl Importer {
             }
             record::record(status, import, result.as_ref(), &self.settings, now);
         }
-        summarize(status, &stream.spec);
+        record::complete(status, &stream.spec);
     }
 
     /// Tells about failures that are new.

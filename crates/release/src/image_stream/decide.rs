@@ -45,7 +45,7 @@ pub struct TagImport {
 impl TagImport {
     /// What is imported, as it is recorded.
     pub fn source(&self) -> String {
-        source(&self.image.to_string(), self.mode)
+        source(&self.image.to_string(), self.mode, self.insecure)
     }
 }
 
@@ -72,10 +72,7 @@ pub fn decide(facts: &Facts) -> Decision {
     }
     record::forget_deleted(&mut decision.status, &facts.stream.spec);
     let requests = requests(&facts.stream);
-    let allowances = facts.allowances.iter();
-    let mut left: BTreeMap<_, _> = allowances
-        .map(|(host, it)| (host.clone(), it.imports))
-        .collect();
+    let mut wanted = Vec::new();
     for tag in facts.stream.spec.tags.iter().filter(|tag| !tag.reference) {
         let Some(from) = &tag.from else {
             continue;
@@ -107,14 +104,34 @@ pub fn decide(facts: &Facts) -> Decision {
             soonest(&mut decision.requeue_after, wait);
             continue;
         }
-        if let Some(wait) = hold(facts, &image, &mut left, decision.imports.len()) {
-            soonest(&mut decision.requeue_after, Some(wait));
-            continue;
-        }
-        decision.imports.push(import(facts, tag, image));
+        let history = decision.status.tag(&tag.name);
+        let attempted_at = history.and_then(|it| Some(it.import.as_ref()?.attempted_at));
+        wanted.push((attempted_at, tag, image));
     }
-    record::summarize(&mut decision.status, &facts.stream.spec);
+    begin(facts, wanted, &mut decision);
+    record::complete(&mut decision.status, &facts.stream.spec);
     decision
+}
+
+/// Begins the imports that are due, as far as registries and the limit of the pass allow. Those that were never tried
+/// come first, then those that were tried longest ago: each tag has its turn where a registry is asked for less than is
+/// due.
+fn begin(
+    facts: &Facts,
+    mut wanted: Vec<(Option<Timestamp>, &TagReference, ImageRef)>,
+    decision: &mut Decision,
+) {
+    let allowances = facts.allowances.iter();
+    let mut left: BTreeMap<_, _> = allowances
+        .map(|(host, it)| (host.clone(), it.imports))
+        .collect();
+    wanted.sort_by_key(|(attempted_at, ..)| *attempted_at);
+    for (_, tag, image) in wanted {
+        match hold(facts, &image, &mut left, decision.imports.len()) {
+            Some(wait) => soonest(&mut decision.requeue_after, Some(wait)),
+            None => decision.imports.push(import(facts, tag, image)),
+        }
+    }
 }
 
 /// The time for which a due import is held back, by its registry or by the limit of the pass. None takes one
@@ -146,16 +163,17 @@ fn import(facts: &Facts, tag: &TagReference, image: ImageRef) -> TagImport {
         .as_ref()
         .and_then(|status| status.tag(&tag.name));
     let mode = tag.import_policy.import_mode.unwrap_or_default();
+    let insecure = tag.import_policy.insecure;
     let same_source = history
         .and_then(|it| it.import.as_ref())
-        .is_some_and(|it| it.source == source(&image.to_string(), mode));
+        .is_some_and(|it| it.source == source(&image.to_string(), mode, insecure));
     let known = history
         .and_then(|it| it.items.first())
         .filter(|_| same_source);
     TagImport {
         tag: tag.name.clone(),
         mode,
-        insecure: tag.import_policy.insecure,
+        insecure,
         generation: generation(&facts.stream, tag),
         known: known.map(|item| item.image.clone()),
         scheduled: tag.import_policy.scheduled,
@@ -170,11 +188,13 @@ pub fn generation(stream: &ImageStream, tag: &TagReference) -> i64 {
         .unwrap_or_default()
 }
 
-fn source(image: &str, mode: ImportMode) -> String {
-    match mode {
-        ImportMode::Legacy => image.to_owned(),
-        ImportMode::PreserveOriginal => format!("{image} PreserveOriginal"),
-    }
+fn source(image: &str, mode: ImportMode, insecure: bool) -> String {
+    let mode = match mode {
+        ImportMode::Legacy => "",
+        ImportMode::PreserveOriginal => " PreserveOriginal",
+    };
+    let insecure = if insecure { " insecure" } else { "" };
+    format!("{image}{mode}{insecure}")
 }
 
 /// The time until a tag is due; zero if it is, and the longest time if it never is.
@@ -205,7 +225,12 @@ fn due(
         .unwrap_or_default();
     let mode = tag.import_policy.import_mode.unwrap_or_default();
     let printed = from.parse::<ImageRef>().map(|image| image.to_string());
-    let changed = import.source != source(printed.as_deref().unwrap_or(from), mode);
+    let wanted = source(
+        printed.as_deref().unwrap_or(from),
+        mode,
+        tag.import_policy.insecure,
+    );
+    let changed = import.source != wanted;
     let asked = requested.is_some_and(|at| at > import.attempted_at);
     let newer = is_newer(tag, history);
     if changed || asked || (newer && import.failures == 0) {

@@ -9,18 +9,9 @@ use crate::oci::{
     platform::{self, PlatformFilter},
 };
 
-/// What a tag stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
-    /// The digest; its manifest was read and has it.
-    pub digest: Digest,
-    /// The requests that it took.
-    pub requests: u32,
-}
-
 /// Asks what the image stands for. If that is what is known already, nothing more is asked; otherwise the
 /// manifest is read, so that a digest is never recorded because a registry only named it.
-pub async fn import(client: &RegistryClient, wanted: &TagImport) -> Result<Imported, Error> {
+pub async fn import(client: &RegistryClient, wanted: &TagImport) -> Result<Digest, Error> {
     let client = client.insecure(wanted.insecure);
     let image = &wanted.image;
     let found = client.find(image).await?;
@@ -30,17 +21,11 @@ pub async fn import(client: &RegistryClient, wanted: &TagImport) -> Result<Impor
     let known = wanted.known.as_deref() == Some(found.digest.as_ref());
     let is_list = crate::oci::media_type::is_list(&found.media_type);
     if known && (wanted.mode == ImportMode::PreserveOriginal || !is_list) {
-        return Ok(Imported {
-            digest: found.digest,
-            requests: 1,
-        });
+        return Ok(found.digest);
     }
     let manifest = client.manifest(&image.at_digest(&found.digest)).await?;
     if wanted.mode == ImportMode::PreserveOriginal || manifest.image().is_some() {
-        return Ok(Imported {
-            digest: manifest.digest,
-            requests: 2,
-        });
+        return Ok(manifest.digest);
     }
     let one = client
         .image_of(image, &manifest, &PlatformFilter::Any)
@@ -56,10 +41,7 @@ pub async fn import(client: &RegistryClient, wanted: &TagImport) -> Result<Impor
         }
         result => result?,
     };
-    Ok(Imported {
-        digest: one.digest,
-        requests: 3,
-    })
+    Ok(one.digest)
 }
 
 /// The failure as it is recorded.

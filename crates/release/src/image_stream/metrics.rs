@@ -57,7 +57,7 @@ impl ImportMetrics {
         let requests = Counter::default();
         registry.register(
             "release_image_import_requests",
-            "Requests to registries by imports that succeeded",
+            "Requests that imports sent to registries and their token services",
             requests.clone(),
         );
         Self { imports, requests }
@@ -68,28 +68,26 @@ impl ImportMetrics {
 #[derive(Debug)]
 pub(super) struct ImportEnded<'a> {
     pub(super) tag: &'a str,
-    /// The requests that it took, or why it failed.
-    pub(super) result: Result<u32, &'a ImportFailure>,
+    /// The requests that it took.
+    pub(super) requests: u32,
+    /// Why it failed.
+    pub(super) result: Result<(), &'a ImportFailure>,
 }
 
 impl TelemetryEvent<ImportMetrics> for ImportEnded<'_> {
     fn log(&self) {
+        let (tag, requests) = (self.tag, self.requests);
         match self.result {
-            Ok(requests) => tracing::debug!(tag = self.tag, requests, "imported"),
+            Ok(()) => tracing::debug!(tag, requests, "imported"),
             Err(failure) => {
-                tracing::debug!(tag = self.tag, reason = failure.reason, "not imported");
+                tracing::debug!(tag, requests, reason = failure.reason, "not imported");
             }
         }
     }
 
     fn count(&self, metrics: &ImportMetrics) {
-        let result = match self.result {
-            Ok(requests) => {
-                metrics.requests.inc_by(u64::from(requests));
-                "Imported"
-            }
-            Err(failure) => failure.reason,
-        };
+        metrics.requests.inc_by(u64::from(self.requests));
+        let result = self.result.map_or_else(|it| it.reason, |()| "Imported");
         metrics.imports.get_or_create(&ResultLabel { result }).inc();
     }
 }

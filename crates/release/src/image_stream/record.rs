@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 
 use jiff::Timestamp;
 
@@ -23,6 +23,11 @@ const TRANSIENT: (Duration, Duration) = (Duration::from_mins(1), Duration::from_
 const PERMANENT: (Duration, Duration) = (Duration::from_mins(10), Duration::from_hours(6));
 /// The longest message.
 const MAX_MESSAGE: usize = 1024;
+/// The images of all tags of a stream, in JSON. An API server stores at most 1.5 MiB of an object, and the spec and
+/// the conditions of the tags are in it, too.
+const MAX_HISTORY_BYTES: usize = 1 << 20;
+/// The JSON of an image without the text in it.
+const ITEM_BYTES: usize = 100;
 
 /// Why a tag was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,15 +152,51 @@ pub(super) fn condition(
     }
 }
 
-/// Removes the history of tags that users deleted. What was pushed has no source in the spec, and stays.
+/// Removes the history of tags that users deleted. What was pushed has no source in the spec, and stays: of such
+/// a tag nothing says whether an import succeeded.
 pub(super) fn forget_deleted(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
-    status
-        .tags
-        .retain(|tag| tag.import.is_none() || spec.tag(&tag.tag).is_some());
+    status.tags.retain(|tag| {
+        let pushed = tag.import.is_none() && tag.import_condition().is_none();
+        pushed || spec.tag(&tag.tag).is_some()
+    });
+}
+
+/// Drops the oldest images of all tags until the history has about [`MAX_HISTORY_BYTES`]. The newest image of each
+/// tag stays.
+fn bound_history(status: &mut ImageStreamStatus) {
+    let items = |tag: &NamedTagEventList| tag.items.iter().map(item_bytes).sum::<usize>();
+    let mut bytes: usize = status.tags.iter().map(items).sum();
+    if bytes <= MAX_HISTORY_BYTES {
+        return;
+    }
+    let oldest_of = |at: usize, tag: &NamedTagEventList| {
+        let oldest = tag.items.last().filter(|_| tag.items.len() > 1);
+        oldest.map(|item| Reverse((item.created, at)))
+    };
+    let tags = status.tags.iter().enumerate();
+    let mut oldest: BinaryHeap<_> = tags.filter_map(|(at, tag)| oldest_of(at, tag)).collect();
+    while bytes > MAX_HISTORY_BYTES
+        && let Some(Reverse((_, at))) = oldest.pop()
+    {
+        let tag = &mut status.tags[at];
+        bytes -= tag.items.pop().as_ref().map_or(0, item_bytes);
+        oldest.extend(oldest_of(at, tag));
+    }
+}
+
+/// About the length of an image in JSON.
+fn item_bytes(item: &TagEvent) -> usize {
+    ITEM_BYTES + item.docker_image_reference.len() + item.image.len()
+}
+
+/// Completes a status in which tags were recorded: bounds its size, and counts the tags.
+pub fn complete(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
+    bound_history(status);
+    summarize(status, spec);
 }
 
 /// Counts the tags for `kubectl get`.
-pub fn summarize(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
+fn summarize(status: &mut ImageStreamStatus, spec: &ImageStreamSpec) {
     let newest = status
         .tags
         .iter()

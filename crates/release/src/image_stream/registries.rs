@@ -39,8 +39,10 @@ pub struct Allowance {
     pub wait: Duration,
 }
 
-/// The requests of an import at most: for the tag, for the manifest, and for the image of a list.
-pub const REQUESTS_PER_IMPORT: u32 = 3;
+/// The requests for which an import needs room: for the registry's challenge, for a token, for the tag, for the
+/// manifest, and for the image of a list. What it did not use is given back; what it used in addition, as for a token
+/// that ended, is missing for the next.
+pub const REQUESTS_PER_IMPORT: u32 = 5;
 
 impl Registries {
     /// Registries of which each is asked at most this many times per hour.
@@ -90,22 +92,26 @@ impl Registries {
         registry.tokens -= f64::from(imports * REQUESTS_PER_IMPORT);
     }
 
-    /// Gives back what an import did not use, and notes that the registry works.
-    pub fn succeeded(&self, host: &str, used: u32, now: Uptime) {
+    /// Takes the requests that an import sent, in place of those for which it had room.
+    pub fn end(&self, host: &str, sent: u32, now: Uptime) {
         let burst = self.burst();
         let mut by_host = self.by_host.lock();
         let registry = self.entry(&mut by_host, host, now);
-        let unused = REQUESTS_PER_IMPORT.saturating_sub(used);
-        registry.tokens = (registry.tokens + f64::from(unused)).min(burst);
-        registry.failures = 0;
+        let unused = f64::from(REQUESTS_PER_IMPORT) - f64::from(sent);
+        registry.tokens = (registry.tokens + unused).min(burst);
     }
 
-    /// Whether the last request failed.
-    pub fn is_failing(&self, host: &str) -> bool {
-        self.by_host
-            .lock()
-            .get(host)
-            .is_some_and(|registry| registry.failures > 0)
+    /// Notes that the registry works.
+    pub fn succeeded(&self, host: &str, now: Uptime) {
+        let mut by_host = self.by_host.lock();
+        self.entry(&mut by_host, host, now).failures = 0;
+    }
+
+    /// The time for which the registry is left alone after a failure.
+    pub fn wait(&self, host: &str, now: Uptime) -> Duration {
+        let by_host = self.by_host.lock();
+        let registry = by_host.get(host);
+        registry.map_or(Duration::ZERO, |it| it.not_before.saturating_sub(now))
     }
 
     /// Notes that the registry failed, and returns how long it is left alone.
@@ -176,26 +182,53 @@ mod tests {
             SECOND * 300
         );
         assert_eq!(registries.failed("r", Some(HOUR * 9), now), MAX_DELAY);
-        registries.succeeded("r", 1, now + MAX_DELAY);
+        registries.succeeded("r", now + MAX_DELAY);
         assert!(registries.allowance("r", now + MAX_DELAY).imports > 1);
+    }
+
+    #[test]
+    fn what_an_import_sends_without_room_is_missing_for_the_next() {
+        let registries = Registries::new(60);
+        let at_once = registries.allowance("r", SECOND).imports;
+        assert_eq!(at_once, 1, "a tenth of the budget is room for one");
+        registries.begin("r", 1, SECOND);
+        registries.end("r", 2, SECOND);
+        let wait = registries.allowance("r", SECOND).wait;
+        assert_eq!(
+            wait,
+            SECOND * 60,
+            "four requests are left, and five are needed"
+        );
+        let now = SECOND + wait;
+        registries.begin("r", 1, now);
+        registries.end("r", 12, now);
+        let left = registries.allowance("r", now);
+        assert_eq!((left.imports, left.wait), (0, SECOND * 60 * 12));
     }
 
     proptest! {
         #[test]
-        fn requests_per_hour_are_bounded(per_hour in 3_u32..5000, steps in prop::collection::vec(0_u64..60, 1..400)) {
+        fn requests_per_hour_are_bounded(
+            per_hour in 3_u32..5000,
+            steps in prop::collection::vec((0_u64..60, 0_u32..9), 1..400),
+        ) {
             let registries = Registries::new(per_hour);
             let (mut now, mut sent) = (Duration::ZERO, Vec::new());
-            for step in steps {
+            for (step, requests) in steps {
                 now += Duration::from_secs(step);
-                let imports = registries.allowance("r", now).imports;
-                registries.begin("r", imports, now);
-                sent.push((now, imports * REQUESTS_PER_IMPORT));
+                // Of those that may begin, one does, and sends as many requests as it likes.
+                if registries.allowance("r", now).imports > 0 {
+                    registries.begin("r", 1, now);
+                    registries.end("r", requests, now);
+                    sent.push((now, requests));
+                }
             }
             for (start, _) in &sent {
                 let within = sent.iter().filter(|(at, _)| at >= start && *at < *start + HOUR);
                 let requests: u32 = within.map(|(_, requests)| requests).sum();
-                // The budget, and what had been saved up before.
-                let bound = f64::from(per_hour) + registries.burst() + 3.0;
+                // The budget, what had been saved up before, and what the last import sent without room.
+                let per_hour = f64::from(per_hour.max(REQUESTS_PER_IMPORT));
+                let bound = per_hour + registries.burst() + 8.0;
                 prop_assert!(f64::from(requests) <= bound, "{requests} > {bound}");
             }
         }

@@ -49,6 +49,10 @@ struct Lab {
 
 impl Lab {
     async fn open(access: Access, credentials: Credentials) -> Self {
+        Self::open_with(access, credentials, Settings::default()).await
+    }
+
+    async fn open_with(access: Access, credentials: Credentials, imports: Settings) -> Self {
         let pocket = Pocket::open(PocketOptions::new(Environment::simulated(7)))
             .await
             .unwrap();
@@ -80,8 +84,7 @@ impl Lab {
             leadership: Leadership::without_election(clock),
             clock,
         };
-        let controller =
-            component(&context, client(Credentials::none()), Settings::default()).unwrap();
+        let controller = component(&context, client(Credentials::none()), imports).unwrap();
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(controller.run(stop.clone()));
         tasks.spawn(watching.run(stop.clone()));
@@ -350,8 +353,8 @@ async fn requests_per_hour_are_bounded_whatever_is_scheduled() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn pull_secrets_of_the_namespace_open_private_repositories() {
+/// A registry that wants tokens, and the credentials of the user who pushes.
+fn with_tokens() -> (Access, Credentials) {
     let users = vec![
         User::new("puller", "right").pulls("ocp/*"),
         User::new("pusher", "right").pushes("ocp/*"),
@@ -360,24 +363,82 @@ async fn pull_secrets_of_the_namespace_open_private_repositories() {
         username: "pusher".to_owned(),
         password: "right".to_owned(),
     };
-    let lab = Lab::open(Access::Token(users), Credentials::none().with(HOST, pusher)).await;
+    (Access::Token(users), Credentials::none().with(HOST, pusher))
+}
+
+impl Lab {
+    /// The credentials of the user who pulls.
+    async fn create_pull_secret(&self) {
+        let config =
+            json!({"auths": {HOST: {"username": "puller", "password": "right"}}}).to_string();
+        let secret = json!({"metadata": {"name": "pull"}, "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config}});
+        let secret = serde_json::from_value(secret).unwrap();
+        let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+            Api::namespaced(self.api.clone(), "default");
+        let created = secrets.create(&PostParams::default(), &secret).await;
+        created.unwrap();
+    }
+
+    /// The most requests that the registry got within an hour.
+    fn most_in_an_hour(&self) -> usize {
+        let calls = self.registry.calls().calls();
+        let within = |start: jiff::Timestamp| {
+            let after = calls.iter().filter(|call| call.at >= start);
+            let hour = after.filter(|call| call.at.duration_since(start).as_hours() < 1);
+            hour.count()
+        };
+        let most = calls.iter().map(|call| within(call.at)).max();
+        most.unwrap_or_default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_and_failed_attempts_are_part_of_the_budget() {
+    let settings = Settings {
+        requests_per_hour: 60,
+        ..Settings::default()
+    };
+    let (access, pusher) = with_tokens();
+    let lab = Lab::open_with(access, pusher, settings).await;
+    lab.create_pull_secret().await;
+    // Each repository needs a token of its own.
+    let tags = (0..40).map(|number| {
+        let image = format!("{HOST}/ocp/app-{number}:v1");
+        let from = json!({"kind": "DockerImage", "name": image});
+        json!({"name": format!("t{number}"), "from": from, "importPolicy": {"scheduled": true}})
+    });
+    let tags: Vec<_> = tags.collect();
+    let built = SampleImage::new("cli", &[], &[("file", "one")])
+        .build()
+        .unwrap();
+    for number in 0..40 {
+        let target = format!("{HOST}/ocp/app-{number}:v1").parse().unwrap();
+        sample::push(&lab.pusher, &built, &target).await.unwrap();
+    }
+    let broken = Refusal::of(StatusCode::BAD_GATEWAY);
+    lab.inject("/v2/ocp/app-7/manifests/*", 5, Fault::Refused(broken));
+    lab.registry.calls().clear();
+    lab.create(json!(tags)).await;
+    lab.pass(Duration::from_hours(6)).await;
+    // The budget, a tenth of it that was saved up, and what one import sends.
+    let most = lab.most_in_an_hour();
+    assert!((40..=60 + 6 + 6).contains(&most), "{most} requests");
+    let status = lab.streams().get("4.99").await.unwrap().status.unwrap();
+    let imported = status.tags.iter().filter(|tag| !tag.items.is_empty());
+    assert!(imported.count() >= 39, "{:?}", status.summary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pull_secrets_of_the_namespace_open_private_repositories() {
+    let (access, pusher) = with_tokens();
+    let lab = Lab::open(access, pusher).await;
     let pushed = lab.push("v1", "one").await;
     lab.create(json!([tag("v1", &Value::Null)])).await;
     assert_eq!(
         lab.tag("v1").await.import_condition().unwrap().reason,
         "Unauthorized"
     );
-    let config = json!({"auths": {HOST: {"username": "puller", "password": "right"}}}).to_string();
-    let secret = json!({"metadata": {"name": "pull"}, "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config}});
-    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
-        Api::namespaced(lab.api.clone(), "default");
-    secrets
-        .create(
-            &PostParams::default(),
-            &serde_json::from_value(secret).unwrap(),
-        )
-        .await
-        .unwrap();
+    lab.create_pull_secret().await;
     lab.pass(MINUTE * 15).await;
     assert_eq!(
         lab.tag("v1").await.items[0].image,

@@ -64,6 +64,9 @@ fn new_and_changed_tags_are_imported_and_others_are_not() {
             tag("done", json!({})),
             tag("moved", json!({"from": {"kind": "DockerImage", "name": "reg.example/ocp/moved:v2"}})),
             tag("mode", json!({"importPolicy": {"importMode": "PreserveOriginal"}})),
+            tag("insecure", json!({"importPolicy": {"insecure": true}})),
+            tag("still", json!({"importPolicy": {"insecure": true}})),
+            tag("secure", json!({})),
             tag("later", scheduled.clone()),
             tag("reference", json!({"reference": true})),
             {"name": "pushed"},
@@ -72,10 +75,22 @@ fn new_and_changed_tags_are_imported_and_others_are_not() {
             imported("done", json!({})),
             imported("moved", json!({})),
             imported("mode", json!({})),
+            imported("insecure", json!({})),
+            imported(
+                "still",
+                json!({"source": "reg.example/ocp/still:v1 insecure"})
+            ),
+            imported(
+                "secure",
+                json!({"source": "reg.example/ocp/secure:v1 insecure"})
+            ),
             imported("later", json!({})),
         ]),
     ));
-    assert_eq!(names(&decision), ["new", "moved", "mode"]);
+    assert_eq!(
+        names(&decision),
+        ["new", "moved", "mode", "insecure", "secure"]
+    );
     assert_eq!(decision.imports[0].generation, 3, "that of the stream");
     assert_eq!(decision.imports[1].known, None, "another source");
     let again = decision.requeue_after.unwrap();
@@ -165,6 +180,28 @@ fn a_registry_that_is_left_alone_holds_back_only_its_own_tags() {
 }
 
 #[test]
+fn where_not_all_may_be_imported_each_tag_has_its_turn() {
+    let scheduled = json!({"importPolicy": {"scheduled": true}});
+    let all = ["first", "second", "third", "new"];
+    let tags: Vec<_> = all.iter().map(|it| tag(it, scheduled.clone())).collect();
+    let at = |minute: u32| json!({"attemptedAt": format!("2026-01-01T11:{minute}:00Z")});
+    let mut facts = facts(
+        json!(tags),
+        json!([
+            imported("first", at(30)),
+            imported("second", at(20)),
+            imported("third", at(10)),
+        ]),
+    );
+    let two = Allowance {
+        imports: 2,
+        wait: Duration::from_secs(40),
+    };
+    facts.allowances = BTreeMap::from([("reg.example".to_owned(), two)]);
+    assert_eq!(names(&decide(&facts)), ["new", "third"]);
+}
+
+#[test]
 fn a_pass_is_bounded_and_goes_on_at_once() {
     let tags: Vec<_> = (0..80)
         .map(|number| tag(&format!("t{number}"), json!({})))
@@ -180,9 +217,15 @@ fn a_pass_is_bounded_and_goes_on_at_once() {
 fn deleted_tags_are_forgotten_and_pushed_ones_stay() {
     let mut pushed = imported("pushed", json!({}));
     pushed.as_object_mut().unwrap().remove("import");
+    let condition =
+        |status: &str| json!([{"type": "ImportSuccess", "status": status, "generation": 1}]);
+    let refused = json!({"tag": "refused", "items": [], "conditions": condition("False")});
+    let mut followed = pushed.clone();
+    followed["tag"] = "followed".into();
+    followed["conditions"] = condition("True");
     let decision = decide(&facts(
         json!([]),
-        json!([imported("gone", json!({})), pushed]),
+        json!([imported("gone", json!({})), pushed, refused, followed]),
     ));
     let left: Vec<_> = decision
         .status

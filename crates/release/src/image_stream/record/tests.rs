@@ -127,7 +127,7 @@ fn the_summary_shows_the_newest_tag_and_the_shared_repository() {
         ..wanted()
     };
     record(&mut status, &other, Ok(&sha256(b"2")), &settings, at(7));
-    summarize(&mut status, &ImageStreamSpec::default());
+    complete(&mut status, &ImageStreamSpec::default());
     let summary = status.summary.clone().unwrap();
     assert_eq!(
         (summary.newest_tag.as_str(), summary.last_update),
@@ -137,4 +137,52 @@ fn the_summary_shows_the_newest_tag_and_the_shared_repository() {
         (summary.repository.as_str(), summary.tags),
         ("reg.example/ocp/cli", 2)
     );
+}
+
+#[test]
+fn a_large_stream_loses_its_oldest_images_and_keeps_the_newest_of_each_tag() {
+    let item = |tag: i64, back: i64| {
+        let digest = sha256(format!("{tag} {back}").as_bytes());
+        let image = wanted().image;
+        TagEvent {
+            created: at(100_000 - back * 1000 + tag),
+            docker_image_reference: image.at_digest(&digest).to_string(),
+            image: digest.to_string(),
+            generation: 3,
+        }
+    };
+    let tags = (0..300).map(|tag| NamedTagEventList {
+        tag: format!("component-{tag}"),
+        items: (0..20).map(|back| item(tag, back)).collect(),
+        ..NamedTagEventList::default()
+    });
+    let mut status = ImageStreamStatus {
+        tags: tags.collect(),
+        ..ImageStreamStatus::default()
+    };
+    let bytes = |status: &ImageStreamStatus| serde_json::to_vec(status).unwrap().len();
+    let before = status.clone();
+    assert!(bytes(&before) > 5 << 18, "much more than is kept");
+    complete(&mut status, &ImageStreamSpec::default());
+    let after = bytes(&status);
+    assert!((900 << 10..1100 << 10).contains(&after), "{after} bytes");
+    let images = |status: &ImageStreamStatus| -> Vec<TagEvent> {
+        let tags = status.tags.iter();
+        tags.flat_map(|tag| tag.items.clone()).collect()
+    };
+    let kept = images(&status);
+    let oldest = kept.iter().map(|item| item.created).min().unwrap();
+    let younger = images(&before).into_iter();
+    let younger: Vec<_> = younger.filter(|item| item.created >= oldest).collect();
+    assert_eq!(kept, younger, "only the oldest are gone");
+    assert!(status.tags.iter().all(|tag| !tag.items.is_empty()));
+
+    let mut alone = before.clone();
+    for tag in &mut alone.tags {
+        tag.items.truncate(1);
+        tag.items[0].docker_image_reference = "x".repeat(8 << 10);
+    }
+    let newest = alone.tags.clone();
+    complete(&mut alone, &ImageStreamSpec::default());
+    assert_eq!(alone.tags, newest, "the newest image of a tag stays");
 }
