@@ -39,7 +39,7 @@ pub enum QueueChange {
     Done,
 }
 
-/// One write of a commit.
+/// One write of a commit, or what must hold for the others.
 #[derive(Debug, Clone)]
 pub enum Write {
     /// Creates or replaces a document.
@@ -71,13 +71,21 @@ pub enum Write {
         /// Whether work on the document made progress.
         progress: bool,
     },
+    /// Checks that a document has this version, and changes nothing. No other commit changes it before this
+    /// one has happened.
+    Check {
+        /// The document.
+        key: DocumentKey,
+        /// The version.
+        etag: Etag,
+    },
 }
 
 impl Write {
-    /// The document that is written.
+    /// The document that is written or checked.
     pub fn key(&self) -> &DocumentKey {
         match self {
-            Self::Put { key, .. } | Self::Delete { key, .. } => key,
+            Self::Put { key, .. } | Self::Delete { key, .. } | Self::Check { key, .. } => key,
             Self::Fence { lease, .. } => &lease.key,
         }
     }

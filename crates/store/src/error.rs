@@ -60,6 +60,11 @@ pub enum Error {
         /// Why it cannot be opened.
         why: &'static str,
     },
+    /// Another key has this version.
+    #[error(
+        "version {0} of the key that seals secrets is not the one that this database was used with: give the program the same folder of keys as all others of this database, or restore it from its backup"
+    )]
+    OtherKey(String),
     /// The address of a database that this program does not know.
     #[error("{0} is no address of a store: write sqlite:FILE, postgres://… or memory:")]
     Address(String),

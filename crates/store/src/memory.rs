@@ -16,6 +16,8 @@ use crate::{
 
 /// How long a deletion stays in the change feed, in milliseconds.
 pub(crate) const TOMBSTONE_RETENTION: i64 = 7 * 24 * 3_600_000;
+/// How long a row of the audit is kept, in milliseconds: a year, and the time to look at it.
+pub(crate) const AUDIT_RETENTION: i64 = 400 * 24 * 3_600_000;
 
 /// Collection, partition and id of a document.
 type RowKey = (&'static str, String, String);
@@ -32,7 +34,8 @@ struct State {
     newest: HashMap<RowKey, i64>,
     unique: HashMap<(&'static str, String, &'static str, String), String>,
     outbox: Vec<(i64, &'static str, Value)>,
-    audit: Vec<AuditRow>,
+    /// When each row was written, and the row.
+    audit: Vec<(i64, AuditRow)>,
     sequence: i64,
     purged: i64,
 }
@@ -148,6 +151,7 @@ impl State {
     fn verify(&self, write: &Write, now: i64) -> Result<(), Error> {
         match write {
             Write::Fence { lease, .. } => self.check_lease(lease),
+            Write::Check { key, etag } => self.check(key, &Precondition::Etag(*etag), now),
             Write::Delete { key, precondition } => self.check(key, precondition, now),
             Write::Put {
                 key,
@@ -193,6 +197,7 @@ impl State {
                 }
                 None
             }
+            Write::Check { .. } => None,
             Write::Delete { key, .. } => {
                 self.remove(&row_key(&key), now);
                 None
@@ -268,7 +273,8 @@ impl Memory {
             let sequence = state.next();
             state.outbox.push((sequence, topic, body));
         }
-        state.audit.extend(commit.audit);
+        let rows = commit.audit.into_iter().map(|row| (now, row));
+        state.audit.extend(rows);
         Ok(etags)
     }
 
@@ -449,6 +455,8 @@ impl Memory {
             state.newest.remove(&at);
             state.purged = state.purged.max(revision);
         }
+        let is_kept = |at: i64| at + AUDIT_RETENTION > now;
+        state.audit.retain(|(at, _)| is_kept(*at));
         places.len()
     }
 
@@ -467,6 +475,7 @@ impl Memory {
     pub(crate) fn audit(&self, limit: usize) -> Vec<AuditRow> {
         let state = self.0.lock();
         let skipped = state.audit.len().saturating_sub(limit);
-        state.audit[skipped..].to_vec()
+        let rows = state.audit[skipped..].iter();
+        rows.map(|(_, row)| row.clone()).collect()
     }
 }

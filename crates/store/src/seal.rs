@@ -6,12 +6,15 @@
 
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey},
-    rand,
+    digest, rand,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
-use crate::{document::DocumentKey, error::Error};
+use crate::{
+    document::{Document, DocumentKey},
+    error::Error,
+};
 
 const SEALED: &str = "$sealed";
 
@@ -25,11 +28,28 @@ pub struct SecureFields {
 }
 
 /// The keys that secure fields are sealed with, newest first. Older versions only open.
-pub struct KeyRing(Vec<(String, LessSafeKey)>);
+pub struct KeyRing(Vec<VersionedKey>);
+
+struct VersionedKey {
+    version: String,
+    aead: LessSafeKey,
+    fingerprint: i64,
+}
+
+/// A number that differs for two keys, and says nothing about them.
+fn fingerprint(key: &[u8; 32]) -> i64 {
+    let text = [b"neap: fingerprint of a sealing key\n".as_slice(), key].concat();
+    let digest = digest::digest(&digest::SHA256, &text);
+    let bytes = digest.as_ref().first_chunk().copied();
+    i64::from_be_bytes(bytes.unwrap_or_default())
+}
+
+/// Why a field does not open although there is a key of its version.
+const FOREIGN: &str = "it was changed, or belongs elsewhere";
 
 impl std::fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let versions = self.0.iter().map(|(version, _)| version);
+        let versions = self.0.iter().map(|key| &key.version);
         f.debug_list().entries(versions).finish()
     }
 }
@@ -40,7 +60,11 @@ impl KeyRing {
         let keys = keys.into_iter().map(|(version, bytes)| {
             let key = UnboundKey::new(&AES_256_GCM, &bytes)
                 .map_err(|_| Error::Invalid("a key was refused".to_owned()))?;
-            Ok((version, LessSafeKey::new(key)))
+            Ok(VersionedKey {
+                version,
+                aead: LessSafeKey::new(key),
+                fingerprint: fingerprint(&bytes),
+            })
         });
         let keys: Vec<_> = keys.collect::<Result<_, Error>>()?;
         if keys.is_empty() {
@@ -52,6 +76,32 @@ impl KeyRing {
     /// A ring with one random key.
     pub fn random() -> Result<Self, Error> {
         Self::new([("1".to_owned(), random_key()?)])
+    }
+
+    /// The versions, and a number for each that two keys do not share.
+    pub(crate) fn fingerprints(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.0.iter().map(|key| (&*key.version, key.fingerprint))
+    }
+
+    /// Refuses a key that does not open what was sealed with a key of its version. A version that is not in the
+    /// ring is not refused: the document may be from before a key that is lost.
+    pub(crate) fn check(&self, document: &Document, fields: &[&str]) -> Result<(), Error> {
+        let mut body = document.body.clone();
+        for field in fields {
+            each(&mut body, field, &mut String::new(), &mut |path, value| {
+                let Some(text) = sealed_text(value) else {
+                    return Ok(());
+                };
+                match self.open_text(&document.key, path, text) {
+                    Err(Error::Sealed { why: FOREIGN, .. }) => {
+                        let version = text.split(':').next().unwrap_or_default();
+                        Err(Error::OtherKey(version.to_owned()))
+                    }
+                    _ => Ok(()),
+                }
+            })?;
+        }
+        Ok(())
     }
 
     /// Seals the secure fields of `body`. Fields that are sealed with an older key are sealed again.
@@ -99,13 +149,13 @@ impl KeyRing {
     }
 
     fn is_newest(&self, text: &str) -> bool {
-        let newest = self.0.first().map(|(version, _)| version.as_str());
+        let newest = self.0.first().map(|key| key.version.as_str());
         text.split_once(':').map(|(version, _)| version) == newest
     }
 
     fn seal_bytes(&self, key: &DocumentKey, path: &str, mut data: Vec<u8>) -> Result<Value, Error> {
         let failed = || Error::Invalid("a field cannot be sealed".to_owned());
-        let (version, aead) = self.0.first().ok_or_else(failed)?;
+        let VersionedKey { version, aead, .. } = self.0.first().ok_or_else(failed)?;
         let mut nonce = [0; 12];
         rand::fill(&mut nonce).map_err(|_| failed())?;
         aead.seal_in_place_append_tag(
@@ -128,8 +178,8 @@ impl KeyRing {
         let (version, data) = text
             .split_once(':')
             .ok_or_else(|| refused("it is damaged"))?;
-        let found = self.0.iter().find(|(known, _)| known == version);
-        let (_, aead) = found.ok_or_else(|| refused("its key is not in the key ring"))?;
+        let found = self.0.iter().find(|known| known.version == version);
+        let found = found.ok_or_else(|| refused("its key is not in the key ring"))?;
         let mut data = STANDARD
             .decode(data)
             .map_err(|_| refused("it is damaged"))?;
@@ -137,12 +187,12 @@ impl KeyRing {
             .get(..12)
             .and_then(|nonce| nonce.try_into().ok())
             .ok_or_else(|| refused("it is damaged"))?;
-        let opened = aead.open_in_place(
+        let opened = found.aead.open_in_place(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(bound_to(key, path)),
             &mut data[12..],
         );
-        let opened = opened.map_err(|_| refused("it was changed, or belongs elsewhere"))?;
+        let opened = opened.map_err(|_| refused(FOREIGN))?;
         Ok(opened.to_vec())
     }
 }

@@ -4,6 +4,7 @@
 //! connection that writes, because it has one writer in any case, and several that read.
 
 mod dialect;
+mod keys;
 mod lineage;
 mod read;
 mod schema;

@@ -17,6 +17,9 @@ use crate::{
     sql::Sql,
 };
 
+/// The number of documents in which seals are looked at, of each collection.
+const OLDER_SEALS: usize = 20;
+
 /// The clock of a store in memory: milliseconds since 1970.
 pub type MemoryClock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
@@ -86,11 +89,38 @@ impl Store {
         Sql::prepare(address)
     }
 
-    /// The database at `address`: `sqlite:FILE` or `postgres://…`. Creates or upgrades its tables.
+    /// The database at `address`: `sqlite:FILE` or `postgres://…`. Creates or upgrades its tables. Refuses keys
+    /// that are not those which the database was used with.
     pub async fn open(address: &str, options: StoreOptions) -> Result<Self, Error> {
         Self::prepare(address)?;
         let sql = Sql::open(address).await?;
-        Ok(Self::with(Engine::Sql(Arc::new(sql)), options))
+        let is_known = sql.knows_keys().await?;
+        let store = Self::with(Engine::Sql(Arc::new(sql)), options);
+        if !is_known {
+            store.check_older_seals().await?;
+        }
+        if let Engine::Sql(sql) = &store.engine {
+            sql.register_keys(store.options.keys.fingerprints()).await?;
+        }
+        Ok(store)
+    }
+
+    /// Refuses keys that do not open what a database from before fingerprints has sealed: their fingerprints
+    /// would be taken for the right ones.
+    async fn check_older_seals(&self) -> Result<(), Error> {
+        for fields in self.options.secure {
+            let request = ListRequest {
+                collection: fields.collection,
+                scope: Scope::Everywhere,
+                prefix: "",
+                after: None,
+                limit: OLDER_SEALS,
+            };
+            for document in self.list(&request).await? {
+                self.options.keys.check(&document, fields.paths)?;
+            }
+        }
+        Ok(())
     }
 
     fn with(engine: Engine, options: StoreOptions) -> Self {
@@ -297,7 +327,19 @@ impl Store {
         self.call(StoreCall::read("changes"), doing).await
     }
 
-    /// Removes what has expired. Returns the number of documents.
+    /// The time of the database, in milliseconds since 1970.
+    pub async fn now(&self) -> Result<i64, Error> {
+        let doing = async {
+            match &self.engine {
+                Engine::Memory(_, clock) => Ok(clock()),
+                Engine::Sql(sql) => sql.now().await,
+            }
+        };
+        self.call(StoreCall::read("now"), doing).await
+    }
+
+    /// Removes documents that have expired, and rows of the audit that are older than 400 days. Returns the
+    /// number of documents.
     pub async fn expire(&self) -> Result<usize, Error> {
         let doing = async {
             match &self.engine {

@@ -87,7 +87,7 @@ impl Dialect {
 
     /// The statement `text` in this dialect. Only words of this file replace its placeholders.
     pub(super) fn sql(self, text: &str) -> AssertSqlSafe<String> {
-        let words: [(&str, &str, &str); 7] = [
+        let words: [(&str, &str, &str); 9] = [
             (
                 "{now}",
                 "CAST(unixepoch('subsec') * 1000 AS BIGINT)",
@@ -111,6 +111,10 @@ impl Dialect {
             ),
             ("{skip_locked}", "", "FOR UPDATE OF w SKIP LOCKED"),
             ("{for_update}", "", "FOR UPDATE"),
+            ("{for_share}", "", "FOR SHARE"),
+            // The order of texts is that of their bytes, as in memory, and not that of a language. SQLite has
+            // no other.
+            ("{bytes}", "", "COLLATE \"C\""),
             (
                 "{last_revision}",
                 "(SELECT value FROM neap_meta WHERE name = 'revision')",

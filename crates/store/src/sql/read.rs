@@ -7,10 +7,10 @@ use crate::{
     commit::AuditRow,
     document::{Change, Changes, Cursor, Document, DocumentKey, Etag, ListRequest, Partition},
     error::Error,
-    memory::TOMBSTONE_RETENTION,
+    memory::{AUDIT_RETENTION, TOMBSTONE_RETENTION},
 };
 
-/// How many expired documents one transaction removes.
+/// How many expired documents and old rows of the audit one transaction removes.
 const EXPIRY_BATCH: i64 = 200;
 
 /// A text greater than every id that begins with the prefix before it.
@@ -35,9 +35,10 @@ impl Sql {
         let (after_part, after_id) = request.after.unwrap_or(("", ""));
         let rows = if let Some(part) = request.scope.name() {
             let text = "SELECT part, id, revision, body, updated_at FROM neap_documents
-                    WHERE collection = $1 AND part = $2 AND id >= $3 AND id < $4 AND id > $5
+                    WHERE collection = $1 AND part {bytes} = $2
+                      AND id {bytes} >= $3 AND id {bytes} < $4 AND id {bytes} > $5
                       AND (expires_at IS NULL OR expires_at > {now})
-                    ORDER BY id LIMIT $6";
+                    ORDER BY id {bytes} LIMIT $6";
             sqlx::query(self.dialect.sql(text))
                 .bind(request.collection)
                 .bind(part)
@@ -49,9 +50,10 @@ impl Sql {
                 .await
         } else {
             let text = "SELECT part, id, revision, body, updated_at FROM neap_documents
-                    WHERE collection = $1 AND (part, id) > ($2, $3) AND id >= $4 AND id < $5
+                    WHERE collection = $1 AND (part {bytes}, id {bytes}) > ($2, $3)
+                      AND id {bytes} >= $4 AND id {bytes} < $5
                       AND (expires_at IS NULL OR expires_at > {now})
-                    ORDER BY part, id LIMIT $6";
+                    ORDER BY part {bytes}, id {bytes} LIMIT $6";
             sqlx::query(self.dialect.sql(text))
                 .bind(request.collection)
                 .bind(after_part)
@@ -151,6 +153,7 @@ impl Sql {
             self.forget_named(&mut tx, &collection, &part, &id).await?;
         }
         self.purge(&mut tx).await?;
+        self.forget_audit(&mut tx).await?;
         tx.commit().await.map_err(unavailable)?;
         Ok(rows.len())
     }
@@ -182,6 +185,32 @@ impl Sql {
             .await
             .map_err(unavailable)?;
         Ok(())
+    }
+
+    /// Removes the oldest rows of the audit if their time is over. Only as many are looked at, because no index
+    /// has their times.
+    async fn forget_audit(
+        &self,
+        tx: &mut sqlx::Transaction<'static, sqlx::Any>,
+    ) -> Result<(), Error> {
+        let text = "DELETE FROM neap_audit WHERE number IN (
+            SELECT number FROM (SELECT number, at FROM neap_audit ORDER BY number LIMIT $1) oldest
+            WHERE at <= {now} - $2)";
+        sqlx::query(self.dialect.sql(text))
+            .bind(EXPIRY_BATCH)
+            .bind(AUDIT_RETENTION)
+            .execute(&mut **tx)
+            .await
+            .map_err(unavailable)?;
+        Ok(())
+    }
+
+    pub(crate) async fn now(&self) -> Result<i64, Error> {
+        let row = sqlx::query(self.dialect.sql("SELECT {now}"))
+            .fetch_one(&self.reader)
+            .await
+            .map_err(unavailable)?;
+        Ok(row.get(0))
     }
 
     pub(crate) async fn outbox(

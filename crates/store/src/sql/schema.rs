@@ -85,6 +85,15 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: &[],
         postgres: &[],
     },
+    // Lists are in the order of bytes, whatever the collation of the database. An index of its own and not
+    // columns with that collation: PostgreSQL would end the prepared statements of older programs beside this.
+    Migration {
+        readable_by: 1,
+        both: &[],
+        sqlite: &[],
+        postgres: &["CREATE INDEX neap_documents_in_order ON neap_documents
+                (collection, part COLLATE \"C\", id COLLATE \"C\")"],
+    },
 ];
 
 impl Sql {

@@ -52,12 +52,17 @@ async fn increment(sql: &Sql) -> crate::Etag {
 
 #[tokio::test]
 async fn a_program_of_the_version_before_works_beside_this_one() {
-    const BEFORE: i64 = 2;
+    for before in [2, 3] {
+        works_beside_one_of_schema(before).await;
+    }
+}
+
+async fn works_beside_one_of_schema(schema: i64) {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("a.db").display());
     // It made the tables, and knows nothing of those of this version.
     let before = Sql::connect(&address).await.unwrap();
-    before.upgrade_to(BEFORE).await.unwrap();
+    before.upgrade_to(schema).await.unwrap();
     let create = Commit::default().create(key("a"), json!({"n": 0}));
     let mut last = before.commit(create).await.unwrap()[0];
     let this = Sql::open(&address).await.unwrap();
@@ -69,7 +74,7 @@ async fn a_program_of_the_version_before_works_beside_this_one() {
     }
     // It is started again beside this one.
     let again = Sql::connect(&address).await.unwrap();
-    again.upgrade_to(BEFORE).await.unwrap();
+    again.upgrade_to(schema).await.unwrap();
     assert!(increment(&again).await > last);
     let read = this.changes("things", crate::Cursor::default(), 9).await;
     let read = read.unwrap();
@@ -77,6 +82,32 @@ async fn a_program_of_the_version_before_works_beside_this_one() {
     increment(&again).await;
     let next = this.changes("things", read.cursor, 9).await.unwrap();
     assert_eq!(next.changes.len(), 1);
+}
+
+#[tokio::test]
+async fn rows_of_the_audit_are_kept_for_400_days() {
+    const DAY: i64 = 24 * 3_600_000;
+    let folder = tempfile::tempdir().unwrap();
+    let sql = sql(&folder).await;
+    for action in ["first", "second", "third"] {
+        let action = action.to_owned();
+        let row = crate::AuditRow {
+            action,
+            ..crate::AuditRow::default()
+        };
+        sql.commit(Commit::default().audit(row)).await.unwrap();
+    }
+    let age = |action: &str, days: i64| {
+        let text = "UPDATE neap_audit SET at = at - $2 WHERE action = $1";
+        let query = sqlx::query(text).bind(action.to_owned()).bind(days * DAY);
+        query.execute(&sql.writer)
+    };
+    age("first", 401).await.unwrap();
+    age("second", 399).await.unwrap();
+    sql.expire().await.unwrap();
+    let left = sql.audit(9).await.unwrap();
+    let left: Vec<_> = left.iter().map(|row| &*row.action).collect();
+    assert_eq!(left, ["second", "third"]);
 }
 
 #[tokio::test]

@@ -116,6 +116,10 @@ impl Sql {
                 self.check_lease(tx, lease, *progress).await?;
                 Ok(None)
             }
+            Write::Check { key, etag } => {
+                self.check(tx, key, *etag).await?;
+                Ok(None)
+            }
             Write::Delete { key, precondition } => {
                 self.delete(tx, key, precondition).await?;
                 Ok(None)
@@ -149,6 +153,25 @@ impl Sql {
                 self.change_queue(tx, key, queue).await?;
                 Ok(Some(etag))
             }
+        }
+    }
+
+    /// Checks the version of a document, and locks it until the transaction ends. Other commits may check it, too.
+    async fn check(&self, tx: &mut Tx, key: &DocumentKey, etag: Etag) -> Result<(), Error> {
+        let text = "SELECT revision FROM neap_documents
+            WHERE collection = $1 AND part = $2 AND id = $3
+              AND (expires_at IS NULL OR expires_at > {now}) {for_share}";
+        let row = sqlx::query(self.dialect.sql(text))
+            .bind(key.collection)
+            .bind(key.partition.name())
+            .bind(&key.id)
+            .fetch_optional(&mut **tx)
+            .await
+            .map_err(unavailable)?;
+        match row.map(|row| row.get::<i64, _>(0)) {
+            None => Err(Error::Missing(key.to_string())),
+            Some(revision) if revision == etag.0 => Ok(()),
+            Some(_) => Err(Error::Conflict(key.to_string())),
         }
     }
 

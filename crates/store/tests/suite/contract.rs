@@ -24,6 +24,8 @@ contracts! {
     self::unknown_fields_survive,
     self::a_write_needs_the_version_that_was_read,
     self::a_commit_happens_as_a_whole_or_not_at_all,
+    self::a_check_needs_the_version_that_was_read,
+    self::the_time_is_that_of_the_database,
     self::unique_keys_are_unique_in_their_partition,
     self::a_rehearsal_is_refused_like_its_commit_and_changes_nothing,
     self::a_partition_shows_nothing_of_another,
@@ -36,10 +38,12 @@ contracts! {
     self::a_position_of_the_future_is_refused,
     self::secure_fields_are_stored_sealed,
     self::lists_are_paged_in_order,
+    self::lists_are_in_the_order_of_bytes,
     self::ids_are_lower_case_and_not_empty,
     crowd::concurrent_writers_lose_no_update_and_readers_no_change,
     crowd::every_key_is_linearizable_under_sixteen_writers,
     crowd::no_two_workers_hold_a_document,
+    crowd::nothing_is_added_to_what_is_closed,
 }
 
 pub(crate) fn key(id: &str) -> DocumentKey {
@@ -205,6 +209,49 @@ async fn a_rehearsal_is_refused_like_its_commit_and_changes_nothing(store: Store
     let error = store.rehearse(stale).await.unwrap_err();
     assert!(matches!(error, Error::Conflict(_)), "{error}");
     assert_eq!(body(&store, "b").await, Some(json!({"of": "b"})));
+}
+
+async fn a_check_needs_the_version_that_was_read(store: Store) {
+    let create = Commit::default().create(key("parent"), json!({"n": 1}));
+    let first = store.commit(create).await.unwrap()[0];
+    let child = |id: &str, parent: &str, etag| {
+        let check = Write::Check {
+            key: key(parent),
+            etag,
+        };
+        Commit::default().create(key(id), json!({})).with(check)
+    };
+    store.rehearse(child("a", "parent", first)).await.unwrap();
+    let etags = store.commit(child("a", "parent", first)).await.unwrap();
+    assert_eq!(etags.len(), 1, "a check makes no version");
+    let parent = store.get(Scope::Everywhere, &key("parent")).await.unwrap();
+    assert_eq!(parent.unwrap().etag, first, "a check changes nothing");
+    let replace = Commit::default().put(key("parent"), Precondition::Etag(first), json!({"n": 2}));
+    store.commit(replace).await.unwrap();
+    for (parent, is_there) in [("parent", true), ("none", false)] {
+        let rehearsed = store.rehearse(child("b", parent, first)).await.unwrap_err();
+        let error = store.commit(child("b", parent, first)).await.unwrap_err();
+        assert_eq!(rehearsed.to_string(), error.to_string());
+        let is_expected = match error {
+            Error::Conflict(_) => is_there,
+            Error::Missing(_) => !is_there,
+            _ => false,
+        };
+        assert!(is_expected, "{parent}: {error}");
+        assert_eq!(body(&store, "b").await, None);
+    }
+}
+
+async fn the_time_is_that_of_the_database(store: Store) {
+    let before = store.now().await.unwrap();
+    let create = Commit::default().create(key("a"), json!({}));
+    store.commit(create).await.unwrap();
+    let found = store.get(Scope::Everywhere, &key("a")).await.unwrap();
+    let (written, after) = (found.unwrap().updated_at, store.now().await.unwrap());
+    assert!(
+        before <= written && written <= after,
+        "{before} {written} {after}"
+    );
 }
 
 async fn a_partition_shows_nothing_of_another(store: Store) {
@@ -436,6 +483,52 @@ async fn secure_fields_are_stored_sealed(store: Store) {
     store.commit(replace).await.unwrap();
     let again = store.get(Scope::Everywhere, &key("a")).await.unwrap();
     assert_eq!(store.reveal(&again.unwrap()).unwrap(), content);
+}
+
+/// A page of one document each, as readers that keep their place see a list.
+async fn listed(store: &Store, scope: Scope<'_>, prefix: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    loop {
+        let request = ListRequest {
+            collection: THINGS,
+            scope,
+            prefix,
+            after: found.last().map(|(part, id)| (&**part, &**id)),
+            limit: 1,
+        };
+        let page = store.list(&request).await.unwrap();
+        let Some(document) = page.first() else {
+            return found;
+        };
+        let key = &document.key;
+        found.push((key.partition.name().to_owned(), key.id.clone()));
+        assert!(found.len() < 100, "it never ends: {found:?}");
+    }
+}
+
+async fn lists_are_in_the_order_of_bytes(store: Store) {
+    // A language has another order of these, or ignores the signs in them.
+    let ids = [
+        "a_c", "a-b", "ab", "a/1", "a/_", "a/z", "a/\u{e9}", "a.x", "a", "b", "0",
+    ];
+    let partitions = ["s_1", "s-2", "s1", "s"];
+    let mut expected = Vec::new();
+    for partition in partitions {
+        for id in ids {
+            let commit = Commit::default().create(key_in(partition, id), json!({}));
+            store.commit(commit).await.unwrap();
+            expected.push((partition.to_owned(), id.to_owned()));
+        }
+    }
+    expected.sort();
+    assert_eq!(listed(&store, Scope::Everywhere, "").await, expected);
+    let s = Partition::subscription("s-2");
+    expected.retain(|(partition, _)| partition == s.name());
+    let scope = Scope::Partition(&s);
+    assert_eq!(listed(&store, scope, "").await, expected);
+    expected.retain(|(_, id)| id.starts_with("a/"));
+    assert_eq!(expected.len(), 4);
+    assert_eq!(listed(&store, scope, "a/").await, expected);
 }
 
 async fn lists_are_paged_in_order(store: Store) {

@@ -8,7 +8,9 @@ use std::{
     },
 };
 
-use neap_store::{Commit, Cursor, Error, Precondition, QueueChange, Scope, Store, Write};
+use neap_store::{
+    Commit, Cursor, Error, ListRequest, Precondition, QueueChange, Scope, Store, Write,
+};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -252,4 +254,54 @@ pub(crate) async fn no_two_workers_hold_a_document(store: Store) {
     }
     workers.join_all().await;
     assert_eq!(done.load(Ordering::Relaxed), DOCUMENTS);
+}
+
+/// The documents whose ids begin so.
+async fn count(store: &Store, prefix: &str) -> usize {
+    let request = ListRequest {
+        collection: THINGS,
+        scope: Scope::Everywhere,
+        prefix,
+        after: None,
+        limit: 100_000,
+    };
+    store.list(&request).await.unwrap().len()
+}
+
+/// Writers add to a parent that they have read as open, while it is closed and its children are counted: the
+/// count is final.
+pub(crate) async fn nothing_is_added_to_what_is_closed(store: Store) {
+    const ROUNDS: usize = 5;
+    for round in 0..ROUNDS {
+        let (parent, prefix) = (key(&format!("parent-{round}")), format!("child-{round}-"));
+        let open = Commit::default().create(parent.clone(), json!({"open": true}));
+        let etag = store.commit(open).await.unwrap()[0];
+        let mut writers = JoinSet::new();
+        for writer in 0..8 {
+            let (store, parent, prefix) = (store.clone(), parent.clone(), prefix.clone());
+            writers.spawn(async move {
+                for turn in 0.. {
+                    let child = key(&format!("{prefix}{writer}-{turn}"));
+                    let check = Write::Check {
+                        key: parent.clone(),
+                        etag,
+                    };
+                    let add = Commit::default().create(child, json!({})).with(check);
+                    match store.commit(add).await {
+                        Ok(_) => tokio::task::yield_now().await,
+                        Err(Error::Conflict(_)) => return,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        while count(&store, &prefix).await < 8 {
+            tokio::task::yield_now().await;
+        }
+        let close = Commit::default().put(parent, Precondition::Etag(etag), json!({}));
+        store.commit(close).await.unwrap();
+        let counted = count(&store, &prefix).await;
+        writers.join_all().await;
+        assert_eq!(count(&store, &prefix).await, counted);
+    }
 }

@@ -10,6 +10,7 @@
 mod contract;
 mod crowd;
 mod cut;
+mod keys;
 mod kills;
 mod postgres;
 mod postgresql_only;
@@ -21,7 +22,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-use neap_store::{KeyRing, SecureFields, Store, StoreOptions};
+use neap_store::{AuditRow, Commit, KeyRing, SecureFields, Store, StoreOptions};
 
 use self::postgres::Postgres;
 
@@ -81,4 +82,43 @@ async fn the_store_on_postgresql_keeps_the_contract() {
         eprintln!("{name}");
         contract(postgres.store(name).await).await;
     }
+}
+
+/// The order of texts in such a database is that of a language, and not that of their bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_on_postgresql_with_a_language_keeps_the_contract() {
+    let test = "the_store_on_postgresql_with_a_language_keeps_the_contract";
+    let language = [
+        "--locale-provider=icu",
+        "--icu-locale=en",
+        "--encoding=UTF8",
+    ];
+    let Some(postgres) = Postgres::start_with(test, &language) else {
+        return;
+    };
+    for (name, contract) in contract::ALL {
+        eprintln!("{name}");
+        contract(postgres.store(name).await).await;
+    }
+}
+
+#[tokio::test]
+async fn rows_of_the_audit_in_memory_are_kept_for_400_days() {
+    const DAY: i64 = 24 * 3_600_000;
+    let now = Arc::new(AtomicI64::new(0));
+    let clock = now.clone();
+    let store = Store::in_memory(options(), Arc::new(move || clock.load(Ordering::Relaxed)));
+    for (day, action) in [(0, "first"), (2, "second")] {
+        now.store(day * DAY, Ordering::Relaxed);
+        let action = action.to_owned();
+        let row = AuditRow {
+            action,
+            ..AuditRow::default()
+        };
+        store.commit(Commit::default().audit(row)).await.unwrap();
+    }
+    now.store(401 * DAY, Ordering::Relaxed);
+    store.expire().await.unwrap();
+    let left = store.audit(9).await.unwrap();
+    assert_eq!((left.len(), &*left[0].action), (1, "second"));
 }

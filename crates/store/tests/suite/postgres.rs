@@ -28,6 +28,11 @@ pub(crate) struct Postgres {
 impl Postgres {
     /// Nothing, with a note, if the programs are not on this machine.
     pub(crate) fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, &[])
+    }
+
+    /// The same with a cluster of databases that was made with these flags.
+    pub(crate) fn start_with(test: &str, flags: &[&str]) -> Option<Self> {
         let programs = ["NEAP_INITDB", "NEAP_POSTGRES"].map(std::env::var_os);
         let [Some(initdb), Some(postgres)] = programs else {
             assert!(
@@ -52,6 +57,7 @@ impl Postgres {
         drop(free);
         let made = database
             .command(Path::new(&initdb))
+            .args(flags)
             .args(["--username=postgres", "--auth=trust", "--no-sync", "-D"])
             .arg(database.folder.path().join("data"))
             .output()
@@ -113,6 +119,14 @@ impl Postgres {
     pub(crate) async fn store(&self, name: &str) -> Store {
         // Names of databases have at most 63 characters.
         let name: String = name.chars().take(40).collect();
+        self.create(&name).await;
+        Store::open(&self.address_of(&name), options())
+            .await
+            .unwrap()
+    }
+
+    /// A new database.
+    pub(crate) async fn create(&self, name: &str) {
         sqlx::any::install_default_drivers();
         let pool = self.connect().await;
         sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
@@ -120,8 +134,6 @@ impl Postgres {
             .await
             .unwrap();
         pool.close().await;
-        let address = format!("postgres://postgres@{}/{name}", self.address);
-        Store::open(&address, options()).await.unwrap()
     }
 
     async fn connect(&self) -> sqlx::AnyPool {
