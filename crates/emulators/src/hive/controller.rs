@@ -43,7 +43,6 @@ pub fn component(
         factory,
         options,
         settled: Mutex::default(),
-        running: Mutex::default(),
     };
     Ok(builder.build(reconciler, HiveReconciler::reconcile))
 }
@@ -55,15 +54,12 @@ struct HiveReconciler {
     options: HiveOptions,
     /// The clusters whose parts have settled.
     settled: Mutex<HashSet<Key>>,
-    /// The clusters that run in this process.
-    running: Mutex<HashSet<Key>>,
 }
 
 impl HiveReconciler {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let Some(deployment) = self.deployments.get(&key) else {
             self.settled.lock().remove(&key);
-            self.running.lock().remove(&key);
             return Ok(Outcome::Gone);
         };
         let settled = self.settled.lock().contains(&key);
@@ -93,7 +89,7 @@ impl HiveReconciler {
                 }
                 Err(why) => retried(why),
             },
-            NextAction::Install => match self.start(&key, &deployment).await {
+            NextAction::Install => match self.start(&deployment).await {
                 Ok(cluster) => {
                     self.finish(&key, &deployment, &cluster).await?;
                     Outcome::Done
@@ -105,7 +101,7 @@ impl HiveReconciler {
                 if !left.is_zero() {
                     return Ok(Outcome::RequeueAfter(left));
                 }
-                match self.settle(&key, &deployment).await {
+                match self.settle(&deployment).await {
                     Ok(()) => {
                         self.settled.lock().insert(key);
                         Outcome::Done
@@ -113,7 +109,7 @@ impl HiveReconciler {
                     Err(why) => retried(why),
                 }
             }
-            NextAction::Keep => match self.start(&key, &deployment).await {
+            NextAction::Keep => match self.start(&deployment).await {
                 Ok(_) => Outcome::Done,
                 Err(why) => retried(why),
             },
@@ -121,14 +117,8 @@ impl HiveReconciler {
     }
 
     /// Starts the cluster, if it does not run in this process.
-    async fn start(
-        &self,
-        key: &Key,
-        deployment: &ClusterDeployment,
-    ) -> Result<StartedCluster, String> {
-        let cluster = self.factory.start(&spec(deployment)).await?;
-        self.running.lock().insert(key.clone());
-        Ok(cluster)
+    async fn start(&self, deployment: &ClusterDeployment) -> Result<StartedCluster, String> {
+        self.factory.start(&spec(deployment)).await
     }
 
     async fn refuse(&self, deployment: &ClusterDeployment, reason: &str) -> Result<(), Error> {
@@ -217,8 +207,8 @@ impl HiveReconciler {
         Ok(())
     }
 
-    async fn settle(&self, key: &Key, deployment: &ClusterDeployment) -> Result<(), String> {
-        let cluster = self.start(key, deployment).await?;
+    async fn settle(&self, deployment: &ClusterDeployment) -> Result<(), String> {
+        let cluster = self.start(deployment).await?;
         guest::settle(&cluster, self.tools.clock).await
     }
 }
