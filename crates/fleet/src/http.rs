@@ -10,6 +10,7 @@ mod auth;
 mod clusters;
 mod commit;
 mod hive;
+mod listing;
 mod middleware;
 mod operations;
 mod paging;
@@ -109,8 +110,12 @@ impl Frontend {
     /// The routes, which expect lower-case paths, behind the layer that makes them so.
     pub fn router(&self, telemetry: &Telemetry) -> Router {
         let log = AccessLog::new("fleet-rp", "x-ms-request-id", telemetry, self.clock);
-        let routes = Self::arm_routes()
+        let without_dry_run = Router::new()
+            .route("/subscriptions/{subscription}", put(subscriptions::put))
             .merge(Self::admin_routes())
+            .route_layer(from_fn(middleware::without_dry_run));
+        let routes = Self::arm_routes()
+            .merge(without_dry_run)
             .route("/healthz/ready", get(operations::ready))
             .fallback(middleware::not_found)
             .layer(from_fn(middleware::envelope))
@@ -129,7 +134,6 @@ impl Frontend {
         let of = |path: &str| format!("{SUBSCRIPTION}/providers/{{namespace}}{path}");
         let of_cluster = |path: &str| format!("{CLUSTER}{path}");
         Router::new()
-            .route(SUBSCRIPTION, put(subscriptions::put))
             .route(&of("/{kind}"), get(clusters::list))
             .route(
                 "/subscriptions/{subscription}/resourcegroups/{group}/providers/{namespace}/{kind}",

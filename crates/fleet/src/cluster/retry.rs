@@ -21,7 +21,11 @@ pub fn retried(
     let Some(failed) = failed else {
         return refused("The last operation on the cluster did not fail.");
     };
-    if text(operation, "/asyncOperation/initialStatus") != failed.name() {
+    // A program from before this member did not write it.
+    let last = text(cluster, "/lastOperationId");
+    let is_last = last.is_empty() || last.eq_ignore_ascii_case(text(operation, "/id"));
+    // The steps that are done belong to the request of their operation, and not to a later one.
+    if !is_last || text(operation, "/asyncOperation/initialStatus") != failed.name() {
         return refused("A later operation failed on the cluster: retry that one.");
     }
     let mut document = cluster.clone();

@@ -4,15 +4,17 @@ use axum::{
     extract::{Path, Request, State},
     response::IntoResponse,
 };
+use futures::StreamExt;
 use http::StatusCode;
-use neap_store::{AuditRow, Commit, Document, ListRequest, Precondition, Scope, Write};
+use neap_store::{AuditRow, Commit, Document, Precondition, Scope, Write};
 use serde_json::{Value, json};
 
 use super::{
     Frontend, Params,
     answer::{json as json_answer, ok, store_error},
     clusters::{Answer, param},
-    middleware::{body, query, split},
+    listing::{Rows, answered},
+    middleware::{Head, actor, audited, body, query, split},
 };
 use crate::{
     api,
@@ -22,40 +24,16 @@ use crate::{
     vm_sizes::{self, Role},
 };
 
-/// The number of documents that are read at once.
-const LIST_PAGE: usize = 500;
-
 /// What follows for the other documents of the collection when one of them is written.
 type Consequence = fn(other: &Value, written: &Value) -> Option<Value>;
 
 impl Frontend {
-    /// All documents of a collection.
-    pub(super) async fn all(&self, collection: &'static str) -> Result<Vec<Document>, CloudError> {
-        let mut all: Vec<Document> = Vec::new();
-        loop {
-            let last = all.last().map(|it| (it.key.partition.name(), &*it.key.id));
-            let request = ListRequest {
-                collection,
-                scope: Scope::Everywhere,
-                prefix: "",
-                after: last,
-                limit: LIST_PAGE,
-            };
-            let page = self.store.list(&request).await;
-            let page = page.map_err(|error| store_error(&error))?;
-            let is_last = page.len() < LIST_PAGE;
-            all.extend(page);
-            if is_last {
-                return Ok(all);
-            }
-        }
-    }
-
     /// Removes a document of the region, unless `check` refuses. True if there was one.
     async fn delete_region(
         &self,
         collection: &'static str,
         id: &str,
+        request: &Head,
         check: fn(&Value) -> Result<(), CloudError>,
     ) -> Result<bool, CloudError> {
         let key = region_document(collection, id);
@@ -69,11 +47,8 @@ impl Frontend {
                 key: key.clone(),
                 precondition: Precondition::Etag(existing.etag),
             };
-            let commit = Commit::default().with(delete).audit(AuditRow {
-                action: format!("delete {collection}"),
-                target: id.to_owned(),
-                ..AuditRow::default()
-            });
+            let row = audit_row(request, format!("delete {collection}"), id);
+            let commit = Commit::default().with(delete).audit(row);
             match self.store.commit(commit).await {
                 Ok(_) => return Ok(true),
                 Err(neap_store::Error::Conflict(_) | neap_store::Error::Missing(_)) => {}
@@ -87,6 +62,7 @@ impl Frontend {
         &self,
         collection: &'static str,
         id: &str,
+        request: &Head,
         change: impl Fn(Option<&Value>) -> Result<Value, CloudError>,
         consequence: Consequence,
     ) -> Result<(bool, Value), CloudError> {
@@ -100,11 +76,7 @@ impl Frontend {
                 existing.map_or(Precondition::Absent, |it| Precondition::Etag(it.etag));
             let mut commit = Commit::default()
                 .put(key.clone(), precondition, body.clone())
-                .audit(AuditRow {
-                    action: format!("put {collection}"),
-                    target: id.to_owned(),
-                    ..AuditRow::default()
-                });
+                .audit(audit_row(request, format!("put {collection}"), id));
             for other in self.all(collection).await? {
                 if other.key != key
                     && let Some(changed) = consequence(&other.body, &body)
@@ -119,6 +91,16 @@ impl Frontend {
                 Err(error) => return Err(store_error(&error)),
             }
         }
+    }
+}
+
+/// The row of the audit about the request of an administrator.
+pub(super) fn audit_row(request: &Head, action: impl Into<String>, target: &str) -> AuditRow {
+    AuditRow {
+        actor: actor(request, true, &Value::Null),
+        action: action.into(),
+        target: target.to_owned(),
+        detail: audited(request),
     }
 }
 
@@ -152,6 +134,12 @@ pub(crate) fn version_document(
         return Err(CloudError::invalid("properties.version", message));
     }
     let mut document = existing.cloned().unwrap_or_else(|| json!({"id": version}));
+    for name in ["enabled", "default"] {
+        if !properties[name].is_null() && !properties[name].is_boolean() {
+            let target = format!("properties.{name}");
+            return Err(CloudError::invalid(&target, "Must be true or false."));
+        }
+    }
     for name in [
         "version",
         "installerPullspec",
@@ -185,9 +173,11 @@ fn no_longer_default(other: &Value, written: &Value) -> Option<Value> {
 pub(super) async fn delete_version(
     State(frontend): State<Frontend>,
     Path(params): Path<Params>,
+    request: Request,
 ) -> Answer {
+    let (request, _) = split(request);
     let version = param(&params, "version");
-    let deleted = frontend.delete_region(VERSIONS, version, |existing| {
+    let deleted = frontend.delete_region(VERSIONS, version, &request, |existing| {
         if existing["openShiftVersion"]["properties"]["default"] == true {
             let message = "You cannot delete the default installation version.";
             return Err(CloudError::invalid("properties.default", message));
@@ -200,9 +190,11 @@ pub(super) async fn delete_version(
 pub(super) async fn delete_role_set(
     State(frontend): State<Frontend>,
     Path(params): Path<Params>,
+    request: Request,
 ) -> Answer {
+    let (request, _) = split(request);
     let minor = param(&params, "minor");
-    let deleted = frontend.delete_region(ROLE_SETS, minor, |_| Ok(()));
+    let deleted = frontend.delete_region(ROLE_SETS, minor, &request, |_| Ok(()));
     Ok(gone(deleted.await?).into_response())
 }
 
@@ -215,11 +207,12 @@ fn gone(was_there: bool) -> StatusCode {
 }
 
 pub(super) async fn put_version(State(frontend): State<Frontend>, request: Request) -> Answer {
-    let (_, body) = body(request).await?;
+    let (request, body) = body(request).await?;
     let version = text(&body, "/properties/version").to_owned();
     let put = frontend.put_region(
         VERSIONS,
         &version,
+        &request,
         |existing| version_document(existing, &body),
         no_longer_default,
     );
@@ -261,11 +254,12 @@ pub(crate) fn role_set_document(
 }
 
 pub(super) async fn put_role_set(State(frontend): State<Frontend>, request: Request) -> Answer {
-    let (_, body) = body(request).await?;
+    let (request, body) = body(request).await?;
     let minor = text(&body, "/properties/openShiftVersion").to_owned();
     let put = frontend.put_region(
         ROLE_SETS,
         &minor,
+        &request,
         |existing| role_set_document(existing, &body),
         |_, _| None,
     );
@@ -326,19 +320,26 @@ pub(super) async fn clusters(State(frontend): State<Frontend>, request: Request)
         ("created_by", "/createdBy"),
         ("provisioned_by", "/provisionedBy"),
     ];
-    let documents = frontend.all(CLUSTERS).await?;
-    let mut rows: Vec<_> = documents.iter().map(|it| row(&it.body)).collect();
-    for (name, pointer) in filters {
-        if let Some(wanted) = query(&request, name) {
-            let wanted = wanted.to_lowercase();
-            rows.retain(|row| text(row, pointer).to_lowercase().contains(&wanted));
-        }
-    }
-    if let Some(state) = query(&request, "state") {
-        rows.retain(|row| text(row, "/provisioningState").eq_ignore_ascii_case(&state));
-    }
-    rows.sort_by_key(|row| text(row, "/resourceId").to_lowercase());
-    Ok(ok(&json!({ "value": rows })))
+    let wanted = filters.map(|(name, pointer)| {
+        let wanted = query(&request, name);
+        (pointer, wanted.map(|it| it.to_lowercase()))
+    });
+    let state = query(&request, "state");
+    let is_shown = move |row: &Value| {
+        let contains = |(pointer, wanted): &(&str, Option<String>)| {
+            let is_there = |it: &String| text(row, pointer).to_lowercase().contains(it);
+            wanted.as_ref().is_none_or(is_there)
+        };
+        let is_in = |it: &String| text(row, "/provisioningState").eq_ignore_ascii_case(it);
+        wanted.iter().all(contains) && state.as_ref().is_none_or(is_in)
+    };
+    // The order of the keys is that of the resource ids in lower case.
+    let pages = frontend.pages(CLUSTERS);
+    let rows = pages.map(move |page| -> Rows {
+        let rows = page?.into_iter().map(|it| row(&it.body));
+        Ok(rows.filter(&is_shown).collect())
+    });
+    answered(rows).await
 }
 
 pub(super) async fn all_clusters(
@@ -353,9 +354,9 @@ pub(super) async fn all_clusters(
 }
 
 pub(super) async fn billing(State(frontend): State<Frontend>) -> Answer {
-    let documents = frontend.all(BILLING).await?;
-    let values: Vec<_> = documents.into_iter().map(|it| it.body).collect();
-    Ok(ok(&json!({ "value": values })))
+    let pages = frontend.pages(BILLING);
+    let rows = pages.map(|page| -> Rows { Ok(page?.into_iter().map(|it| it.body).collect()) });
+    answered(rows).await
 }
 
 pub(super) async fn billing_of(

@@ -1,18 +1,20 @@
 //! Routes for administrators about operations: list, show, cancel, retry.
 
-use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::extract::{Path, Request, State};
+use futures::{StreamExt, stream};
 use http::StatusCode;
-use neap_store::{AuditRow, Commit, Document, Precondition, QueueChange, Write};
+use neap_store::{AuditRow, Commit, Document, DocumentKey, Precondition, QueueChange, Write};
 use serde_json::{Value, json};
 
 use super::{
     Frontend, Params,
-    admin::not_found,
-    answer::{json as json_answer, ok},
+    admin::{audit_row, not_found},
+    answer::{json as json_answer, ok, store_error},
     clusters::{Answer, param},
-    middleware::{query, split},
+    listing::{Rows, answered},
+    middleware::{Head, query, split},
 };
 use crate::{
     backend::request_cancel,
@@ -22,20 +24,51 @@ use crate::{
     resource_id::ClusterId,
 };
 
-/// Operations, newest first, each with its timeline.
+/// The number of operations that are read at once.
+const ROWS: usize = 50;
+/// The time in which the database gives them.
+const ROWS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Operations, newest first, each with its timeline. Only their times are in memory at once.
 pub(super) async fn operations(State(frontend): State<Frontend>) -> Answer {
-    let timelines = frontend.all(TIMELINES).await?;
-    let timelines: HashMap<_, _> = timelines.iter().map(|it| (&it.key.id, &it.body)).collect();
-    let operations = frontend.all(OPERATIONS).await?;
-    let mut rows: Vec<_> = operations
-        .iter()
-        .map(|operation| {
-            let timeline = timelines.get(&operation.key.id).copied();
-            shown(&operation.body, timeline)
-        })
-        .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(text(row, "/startTime").to_owned()));
-    Ok(ok(&json!({ "value": rows })))
+    let (mut times, mut pages) = (Vec::new(), Box::pin(frontend.pages(OPERATIONS)));
+    while let Some(page) = pages.next().await {
+        times.extend(page?.into_iter().map(|it| {
+            let started = text(&it.body, "/asyncOperation/startTime").to_owned();
+            (started, it.key)
+        }));
+    }
+    // The first of those that began at the same time stays the first.
+    times.sort_by(|(one, _), (other, _)| other.cmp(one));
+    let keys: Vec<_> = times.into_iter().map(|(_, key)| key).collect();
+    let chunks: Vec<Vec<_>> = keys.chunks(ROWS).map(<[_]>::to_vec).collect();
+    let rows = stream::iter(chunks).then(move |keys| {
+        let frontend = frontend.clone();
+        async move {
+            let reading = rows(&frontend, &keys);
+            let read = frontend.clock.within(ROWS_TIMEOUT, reading).await;
+            read.unwrap_or_else(|| {
+                let why = neap_store::Error::Unavailable("it does not answer".into());
+                Err(store_error(&why))
+            })
+        }
+    });
+    answered(rows).await
+}
+
+/// The rows of these operations, without those that have expired since.
+async fn rows(frontend: &Frontend, keys: &[DocumentKey]) -> Rows {
+    let mut rows = Vec::with_capacity(keys.len());
+    for key in keys {
+        let subscription = key.partition.name();
+        let Some(operation) = frontend.read(OPERATIONS, subscription, &key.id).await? else {
+            continue;
+        };
+        let timeline = frontend.read(TIMELINES, subscription, &key.id).await?;
+        let timeline = timeline.as_ref().map(|it| &it.body);
+        rows.push(shown(&operation.body, timeline));
+    }
+    Ok(rows)
 }
 
 fn shown(operation: &Value, timeline: Option<&Value>) -> Value {
@@ -75,6 +108,13 @@ pub(super) async fn operation(
     )))
 }
 
+/// The row of the audit about what is done with an operation.
+fn of_operation(request: &Head, action: &str, operation: &Document, detail: &str) -> AuditRow {
+    let row = audit_row(request, action, &operation.key.id);
+    let detail = format!("{detail}, {}", row.detail);
+    AuditRow { detail, ..row }
+}
+
 pub(super) async fn cancel(
     State(frontend): State<Frontend>,
     Path(params): Path<Params>,
@@ -95,12 +135,12 @@ pub(super) async fn cancel(
             Precondition::Etag(operation.etag),
             body.clone(),
         )
-        .audit(AuditRow {
-            action: "cancel operation".to_owned(),
-            target: operation.key.id.clone(),
-            detail: reason,
-            ..AuditRow::default()
-        });
+        .audit(of_operation(
+            &request,
+            "cancel operation",
+            &operation,
+            &reason,
+        ));
     frontend.store.commit(commit).await?;
     Ok(json_answer(StatusCode::ACCEPTED, &shown(&body, None)))
 }
@@ -151,12 +191,12 @@ pub(super) async fn retry(
             subscription_document(TIMELINES, &id.subscription, &new),
             kept,
         )
-        .audit(AuditRow {
-            action: "retry operation".to_owned(),
-            target: operation.key.id.clone(),
-            detail: format!("as {new}"),
-            ..AuditRow::default()
-        });
+        .audit(of_operation(
+            &request,
+            "retry operation",
+            &operation,
+            &format!("as {new}"),
+        ));
     frontend.store.commit(commit).await?;
     let (state, _) = states(&decision.document);
     let mut seen = shown(&decision.operation, None);

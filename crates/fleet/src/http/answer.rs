@@ -92,13 +92,19 @@ impl IntoResponse for Failure {
     }
 }
 
-/// An answer with a body.
-pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
-    let mut body = Vec::new();
+/// The text of a value.
+pub(crate) fn pretty(value: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
     let formatter = PrettyFormatter::with_indent(b"    ");
-    let mut serializer = Serializer::with_formatter(&mut body, formatter);
+    let mut serializer = Serializer::with_formatter(&mut text, formatter);
     // Writing a value into memory does not fail.
     let _ = serde::Serialize::serialize(value, &mut serializer);
+    text
+}
+
+/// An answer with a body.
+pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
+    let mut body = pretty(value);
     body.push(b'\n');
     let mut response = (status, body).into_response();
     let kind = HeaderValue::from_static("application/json");

@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use super::{
     Failure, Frontend, PAGE, Params,
     answer::{FIRST_POLL, json as json_answer, ok, set_header, store_error},
-    commit::Committed,
+    commit::{Change, Committed},
     middleware::{
-        Head, api_version, body, link, optional_body, original_path, query, split, system_data,
+        Head, actor, api_version, body, is_dry, link, optional_body, original_path, query, split,
+        system_data,
     },
 };
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
     resource_id::{
         CLUSTER_TYPE, CLUSTER_TYPE_NAME, ClusterId, check_group, check_subscription, check_type,
     },
-    state::{Wish, may},
+    state::{ProvisioningState, Wish, may},
 };
 
 /// How often a request is decided again after the cluster was changed by another.
@@ -181,12 +182,14 @@ async fn change(
     let id = cluster_id(&params)?;
     let (request, body) = body(request).await?;
     let api = version(&request, &params)?;
-    let is_dry = query(&request, "dryrun").is_some_and(|it| it.eq_ignore_ascii_case("true"));
+    let is_dry = is_dry(&request)?;
     let (path, system_data) = (original_path(&request), system_data(&request));
+    let actor = actor(&request, api.admin, &system_data);
     for attempt in 1..=ATTEMPTS {
         let existing = frontend.read_cluster(&id).await?;
         let told = frontend.request(&request, api.admin, Some(&body));
-        if let Some(existing) = &existing
+        // Nothing was begun by a dry run, so none answers with an operation.
+        if let Some(existing) = existing.as_ref().filter(|_| !is_dry)
             && let Some(operation) = frontend.same_operation(&id, &existing.body, &told).await?
         {
             let status = StatusCode::OK;
@@ -210,28 +213,46 @@ async fn change(
             commit: &frontend.commit,
             request: &told,
         })?;
-        if is_dry {
-            let rehearsed = frontend.rehearse(&id, existing.as_ref(), &decision);
-            if matches!(rehearsed.await?, Committed::Done) {
-                return Ok(ok(&dry_run(api, &decision)));
-            }
-            frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
-            continue;
-        }
-        let (action, status) = if decision.created {
-            ("create cluster", StatusCode::CREATED)
-        } else {
-            ("update cluster", StatusCode::OK)
+        let change = Change {
+            id: &id,
+            cluster: existing.as_ref(),
+            subscription: subscription.as_ref(),
+            decision: &decision,
+            actor: &actor,
+            action: if decision.created {
+                "create cluster"
+            } else {
+                "update cluster"
+            },
         };
-        let committed = frontend.commit(&id, existing.as_ref(), &decision, action);
-        if matches!(committed.await?, Committed::Done) {
-            let answer = cluster_answer(status, &shown(api, &decision.document), None);
-            let operation = text(&decision.operation, "/id");
-            return Ok(accepted(&frontend, &request, answer, &id, operation, api));
+        if let Committed::Done = frontend.act(change, is_dry).await? {
+            return Ok(if is_dry {
+                ok(&dry_run(api, &decision))
+            } else {
+                begun(&frontend, &request, &id, &decision, api)
+            });
         }
         frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
     }
     Err(contended().into())
+}
+
+/// The answer to a PUT or PATCH that was done.
+fn begun(
+    frontend: &Frontend,
+    request: &Head,
+    id: &ClusterId,
+    decision: &cluster::Decision,
+    api: &ApiVersion,
+) -> Response {
+    let status = if decision.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let answer = cluster_answer(status, &shown(api, &decision.document), None);
+    let operation = text(&decision.operation, "/id");
+    accepted(frontend, request, answer, id, operation, api)
 }
 
 pub(super) fn contended() -> CloudError {
@@ -245,9 +266,15 @@ pub(super) fn contended() -> CloudError {
 
 /// What a request would do.
 fn dry_run(api: &ApiVersion, decision: &cluster::Decision) -> Value {
+    let state = states(&decision.document).0;
+    let would_be = match () {
+        () if decision.created => "created",
+        () if state == ProvisioningState::Deleting => "deleted",
+        () => "updated",
+    };
     json!({
-        "wouldBe": if decision.created { "created" } else { "updated" },
-        "provisioningState": states(&decision.document).0.name(),
+        "wouldBe": would_be,
+        "provisioningState": state.name(),
         "resource": shown(api, &decision.document),
     })
 }
@@ -292,41 +319,65 @@ pub(super) async fn delete(
     let id = cluster_id(&params)?;
     let (request, _) = split(request);
     let api = version(&request, &params)?;
+    let is_dry = is_dry(&request)?;
+    let actor = actor(&request, api.admin, &system_data(&request));
     for attempt in 1..=ATTEMPTS {
         let Some(existing) = frontend.read_cluster(&id).await? else {
             return Ok(StatusCode::NO_CONTENT.into_response());
         };
         let told = frontend.request(&request, api.admin, None);
-        let running = frontend.same_operation(&id, &existing.body, &told).await?;
-        let operation = if let Some(operation) = running {
-            operation
-        } else {
-            precondition(&request, Some(&existing))?;
-            let subscription = frontend
-                .read(SUBSCRIPTIONS, &id.subscription, &id.subscription)
-                .await?;
-            let decision = cluster::delete(&DeleteFacts {
-                id: &id,
-                subscription: subscription.as_ref().map(|it| &it.body),
-                existing: &existing.body,
-                location: &frontend.region.location,
-                request: &told,
-            })?;
-            let commit = frontend.commit(&id, Some(&existing), &decision, "delete cluster");
-            if matches!(commit.await?, Committed::Again) {
-                frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
-                continue;
-            }
-            text(&decision.operation, "/id").to_owned()
+        if !is_dry
+            && let Some(operation) = frontend.same_operation(&id, &existing.body, &told).await?
+        {
+            return Ok(deleting(&frontend, &request, &id, &operation, api));
+        }
+        precondition(&request, Some(&existing))?;
+        let subscription = frontend
+            .read(SUBSCRIPTIONS, &id.subscription, &id.subscription)
+            .await?;
+        let decision = cluster::delete(&DeleteFacts {
+            id: &id,
+            subscription: subscription.as_ref().map(|it| &it.body),
+            existing: &existing.body,
+            location: &frontend.region.location,
+            request: &told,
+        })?;
+        let change = Change {
+            id: &id,
+            cluster: Some(&existing),
+            // Whatever becomes of the subscription, the cluster is to go.
+            subscription: None,
+            decision: &decision,
+            actor: &actor,
+            action: "delete cluster",
         };
-        let answer = StatusCode::ACCEPTED.into_response();
-        let mut answer = accepted(&frontend, &request, answer, &id, &operation, api);
-        let status = frontend.operation_link(&request, &id.subscription, &operation, api.name);
-        let result = status.replace("/operationsstatus/", "/operationresults/");
-        set_header(&mut answer, header::LOCATION.as_str(), &result);
-        return Ok(answer);
+        if let Committed::Done = frontend.act(change, is_dry).await? {
+            return Ok(if is_dry {
+                ok(&dry_run(api, &decision))
+            } else {
+                let operation = text(&decision.operation, "/id");
+                deleting(&frontend, &request, &id, operation, api)
+            });
+        }
+        frontend.clock.sleep(ATTEMPT_DELAY * attempt).await;
     }
     Err(contended().into())
+}
+
+/// The answer to a DELETE that was accepted.
+fn deleting(
+    frontend: &Frontend,
+    request: &Head,
+    id: &ClusterId,
+    operation: &str,
+    api: &ApiVersion,
+) -> Response {
+    let answer = StatusCode::ACCEPTED.into_response();
+    let mut answer = accepted(frontend, request, answer, id, operation, api);
+    let status = frontend.operation_link(request, &id.subscription, operation, api.name);
+    let result = status.replace("/operationsstatus/", "/operationresults/");
+    set_header(&mut answer, header::LOCATION.as_str(), &result);
+    answer
 }
 
 /// The cluster whose credentials may be read, with its secrets.

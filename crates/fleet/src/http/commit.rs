@@ -22,8 +22,22 @@ use crate::{
 pub(super) enum Committed {
     /// It is done.
     Done,
-    /// The cluster was changed since it was read: decide again.
+    /// The cluster or its subscription was changed since it was read: decide again.
     Again,
+}
+
+/// A decision, and what it was made from.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub(super) id: &'a ClusterId,
+    /// The cluster as it was read.
+    pub(super) cluster: Option<&'a Document>,
+    /// The subscription as it was read, if the decision holds only in that version.
+    pub(super) subscription: Option<&'a Document>,
+    pub(super) decision: &'a Decision,
+    /// Who asked for it.
+    pub(super) actor: &'a str,
+    pub(super) action: &'a str,
 }
 
 impl Frontend {
@@ -104,27 +118,29 @@ impl Frontend {
         Ok(same.then(|| last.to_owned()))
     }
 
-    /// Does what was decided, in one transaction.
-    pub(super) async fn commit(
+    /// Does what was decided, or in a dry run finds out whether it could be done.
+    pub(super) async fn act(
         &self,
-        id: &ClusterId,
-        read: Option<&Document>,
-        decision: &Decision,
-        action: &str,
+        change: Change<'_>,
+        is_dry: bool,
     ) -> Result<Committed, CloudError> {
-        let commit = transaction(id, read, decision, action);
-        committed(self.store.commit(commit).await.map(drop), decision)
+        if is_dry {
+            self.rehearse(change).await
+        } else {
+            self.commit(change).await
+        }
+    }
+
+    /// Does what was decided, in one transaction.
+    async fn commit(&self, change: Change<'_>) -> Result<Committed, CloudError> {
+        let commit = transaction(change);
+        committed(self.store.commit(commit).await.map(drop), change.decision)
     }
 
     /// Whether [`Self::commit`] would do what was decided, with the same refusals. Changes nothing.
-    pub(super) async fn rehearse(
-        &self,
-        id: &ClusterId,
-        read: Option<&Document>,
-        decision: &Decision,
-    ) -> Result<Committed, CloudError> {
-        let commit = transaction(id, read, decision, "dry run");
-        committed(self.store.rehearse(commit).await, decision)
+    pub(super) async fn rehearse(&self, change: Change<'_>) -> Result<Committed, CloudError> {
+        let commit = transaction(change);
+        committed(self.store.rehearse(commit).await, change.decision)
     }
 
     /// The URL of the status of an operation.
@@ -141,13 +157,15 @@ impl Frontend {
 }
 
 /// The writes of a decision. Pure.
-fn transaction(
-    id: &ClusterId,
-    read: Option<&Document>,
-    decision: &Decision,
-    action: &str,
-) -> Commit {
-    let precondition = read.map_or(Precondition::Absent, |read| Precondition::Etag(read.etag));
+fn transaction(change: Change<'_>) -> Commit {
+    let Change {
+        id,
+        decision,
+        action,
+        ..
+    } = change;
+    let etag = |read: &Document| Precondition::Etag(read.etag);
+    let precondition = change.cluster.map_or(Precondition::Absent, etag);
     let queue = if decision.queued {
         QueueChange::Queue {
             name: QUEUE,
@@ -160,7 +178,14 @@ fn transaction(
     let operation_id = text(&decision.operation, "/id");
     let ttl = (!decision.queued).then_some(crate::documents::OPERATION_TTL);
     let correlation = &decision.document["correlationData"];
-    Commit::default()
+    // The deletion of a subscription looks for its clusters once: none may appear behind it.
+    let checks = change.subscription.map(|read| Write::Check {
+        key: read.key.clone(),
+        etag: read.etag,
+    });
+    checks
+        .into_iter()
+        .fold(Commit::default(), Commit::with)
         .with(Write::Put {
             key: cluster_key(id),
             precondition,
@@ -182,7 +207,7 @@ fn transaction(
             json!({"cluster": id.to_string(), "operation": operation_id, "action": action}),
         )
         .audit(AuditRow {
-            actor: text(correlation, "/clientPrincipalName").to_owned(),
+            actor: change.actor.to_owned(),
             action: action.to_owned(),
             target: id.to_string(),
             detail: format!(

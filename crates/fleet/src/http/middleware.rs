@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use neap_kit::{
     clock::Clock,
     http::{BodyError, RequestId, read_json},
@@ -20,6 +20,7 @@ use super::{Failure, Frontend, MAX_BODY, OriginalPath, answer::set_header};
 use crate::{
     api::{self, ApiVersion},
     cloud_error::CloudError,
+    documents::text,
 };
 
 /// A request whose body was read or is not needed.
@@ -32,6 +33,7 @@ pub(super) fn split(request: Request) -> (Head, Body) {
 }
 
 const CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
+const PRINCIPAL: &str = "x-ms-client-principal-name";
 
 /// Echoes what clients correlate by.
 pub(super) async fn headers(request: Request, next: Next) -> Response {
@@ -153,6 +155,69 @@ pub(super) fn query<B>(request: &http::Request<B>, name: &str) -> Option<String>
     found.next().map(|(_, value)| value.into_owned())
 }
 
+/// Whether the request only asks what would happen. What is no answer to that is refused: a request that was meant
+/// as a dry run must not be carried out.
+pub(super) fn is_dry<B>(request: &http::Request<B>) -> Result<bool, CloudError> {
+    let query = request.uri().query().unwrap_or_default();
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let mut found = pairs.filter(|(key, _)| key.eq_ignore_ascii_case("dryrun"));
+    found.try_fold(false, |is_dry, (_, value)| {
+        match () {
+            () if value.eq_ignore_ascii_case("true") => Ok(true),
+            () if value.eq_ignore_ascii_case("false") => Ok(is_dry),
+            () => {
+                let message = format!("The value '{value}' of the parameter dryRun is invalid: it can be true or false. Nothing was done.");
+                Err(CloudError::invalid("dryRun", message))
+            }
+        }
+    })
+}
+
+/// Refuses dry runs on routes that have none: they would be carried out.
+pub(super) async fn without_dry_run(request: Request, next: Next) -> Response {
+    let is_dry = if request.method() == Method::GET {
+        Ok(false)
+    } else {
+        is_dry(&request)
+    };
+    match is_dry {
+        Ok(false) => next.run(request).await,
+        Ok(true) => {
+            let message = "This request has no dry run: send it without the parameter dryRun to carry it out. Nothing was done.";
+            Failure(CloudError::invalid("dryRun", message)).into_response()
+        }
+        Err(error) => Failure(error).into_response(),
+    }
+}
+
+/// Who sends a request, for the audit: the name that the gateway of administrators passes on, or the user that ARM
+/// names.
+pub(super) fn actor(request: &Head, is_admin: bool, system_data: &Value) -> String {
+    if is_admin {
+        let name = header_text(request.headers(), PRINCIPAL).unwrap_or_default();
+        return if name.is_empty() {
+            "an administrator".to_owned()
+        } else {
+            name.to_owned()
+        };
+    }
+    match text(system_data, "/lastModifiedBy") {
+        "" => "ARM".to_owned(),
+        user => format!("{user} through ARM"),
+    }
+}
+
+/// What a row of the audit says about the request that it came from.
+pub(super) fn audited(request: &Head) -> String {
+    let id = request.extensions().get::<RequestId>();
+    let correlation = header_text(request.headers(), "x-ms-correlation-request-id");
+    format!(
+        "request {}, correlation {}",
+        id.map_or("", |id| id.0.as_str()),
+        correlation.unwrap_or_default()
+    )
+}
+
 /// The API version of a request about resources of this type.
 pub(super) fn api_version(
     request: &Head,
@@ -214,11 +279,7 @@ pub(super) async fn optional_body(request: Request) -> Result<(Head, Option<Valu
 pub(super) fn correlation(request: &Head, clock: Clock, is_admin: bool) -> Value {
     let of = |name: &str| header_text(request.headers(), name).unwrap_or_default();
     let id = request.extensions().get::<RequestId>();
-    let principal = if is_admin {
-        of("x-ms-client-principal-name")
-    } else {
-        ""
-    };
+    let principal = if is_admin { of(PRINCIPAL) } else { "" };
     json!({
         "correlationId": of("x-ms-correlation-request-id"),
         "clientRequestId": of(CLIENT_REQUEST_ID),

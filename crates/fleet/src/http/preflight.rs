@@ -7,7 +7,7 @@ use super::{
     Frontend, Params,
     answer::ok,
     clusters::{Answer, contended, param},
-    commit::Committed,
+    commit::{Change, Committed},
     middleware::{Head, body},
 };
 use crate::{
@@ -102,7 +102,15 @@ async fn check(
         commit: &frontend.commit,
         request: &told,
     })?;
-    match frontend.rehearse(&id, existing.as_ref(), &decision).await? {
+    let change = Change {
+        id: &id,
+        cluster: existing.as_ref(),
+        subscription: subscription.as_ref(),
+        decision: &decision,
+        actor: "",
+        action: "preflight",
+    };
+    match frontend.rehearse(change).await? {
         Committed::Done => Ok(()),
         Committed::Again => Err(contended()),
     }

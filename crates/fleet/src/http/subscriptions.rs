@@ -9,7 +9,7 @@ use super::{
     Frontend, Params,
     answer::json as json_answer,
     clusters::{Answer, param},
-    middleware::body,
+    middleware::{actor, audited, body},
 };
 use crate::{
     cloud_error::CloudError,
@@ -62,7 +62,7 @@ pub(super) async fn put(
 ) -> Answer {
     let id = param(&params, "subscription").to_owned();
     check_subscription(&id)?;
-    let (_, body) = body(request).await?;
+    let (request, body) = body(request).await?;
     let existing = frontend.read(SUBSCRIPTIONS, &id, &id).await?;
     let document = decide(&id, existing.as_ref().map(|it| &it.body), &body)?;
     let queue = if document["deleting"] == true {
@@ -86,9 +86,10 @@ pub(super) async fn put(
             queue,
         })
         .audit(AuditRow {
+            actor: actor(&request, false, &Value::Null),
             action: format!("subscription {}", text(&body, "/state")),
             target: id.clone(),
-            ..AuditRow::default()
+            detail: audited(&request),
         });
     frontend.store.commit(commit).await?;
     let mut seen = document["subscription"].clone();

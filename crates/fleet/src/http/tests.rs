@@ -1,6 +1,7 @@
 mod administration;
 mod clusters_asked;
 mod database;
+mod dry_runs;
 mod hostile;
 
 use axum::http::StatusCode;

@@ -42,6 +42,8 @@ async fn there_is_one_default_version_and_it_stays() {
         ("version", ""),
         ("installerPullspec", ""),
         ("version", "4.x"),
+        ("enabled", "yes"),
+        ("default", "true"),
     ] {
         let body = version("4.21.0", &json!({name: missing}));
         let (status, _, body) = provider.send("PUT", versions, Some(body)).await;
@@ -102,7 +104,10 @@ async fn administrators_list_all_clusters_and_find_one() {
         assert_eq!(status, 200);
         body["value"].as_array().unwrap().clone()
     };
-    assert_eq!(rows("").await.len(), 12);
+    let all = rows("").await;
+    let ids: Vec<_> = all.iter().map(|it| it["resourceId"].to_string()).collect();
+    assert_eq!(all.len(), 12);
+    assert!(ids.is_sorted_by_key(|id| id.to_lowercase()), "{ids:?}");
     assert_eq!(rows("name=C07").await[0]["name"], "c07x");
     assert_eq!(rows("state=creating&version=4.19").await.len(), 12);
     assert!(rows("state=succeeded").await.is_empty());
@@ -118,7 +123,13 @@ async fn administrators_list_all_clusters_and_find_one() {
     assert_eq!(page["value"].as_array().unwrap().len(), 10);
     assert!(page["nextLink"].is_string());
     let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
-    assert_eq!(operations["value"].as_array().unwrap().len(), 12);
+    let operations = operations["value"].as_array().unwrap();
+    assert_eq!(operations.len(), 12);
+    let times: Vec<_> = operations
+        .iter()
+        .map(|it| it["startTime"].to_string())
+        .collect();
+    assert!(times.iter().rev().is_sorted(), "newest first: {times:?}");
     let sizes = "/admin/supportedvmsizes?vmRole=";
     assert_eq!(
         provider
@@ -190,4 +201,104 @@ async fn the_identity_of_a_cluster_follows_its_service_principal() {
         .send("PATCH", &path("red", API), principal("blue"))
         .await;
     assert_eq!(status, 200, "{body}");
+}
+
+/// Ends the work on a cluster as a backend does when it fails.
+async fn fail(provider: &Provider, name: &str) {
+    let key = cluster_key(&id(name));
+    let document = provider.store.get(Scope::Everywhere, &key).await.unwrap();
+    let document = document.unwrap();
+    let mut body = document.body.clone();
+    let properties = &mut body["openShiftCluster"]["properties"];
+    properties["failedProvisioningState"] = properties["provisioningState"].clone();
+    properties["provisioningState"] = "Failed".into();
+    body["asyncOperationId"] = "".into();
+    let write = Write::Put {
+        key,
+        precondition: Precondition::Etag(document.etag),
+        unique: crate::documents::unique_keys(&body),
+        body,
+        ttl: None,
+        queue: QueueChange::Done,
+    };
+    let commit = neap_store::Commit::default().with(write);
+    provider.store.commit(commit).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_two_failed_updates_only_the_last_is_run_again() {
+    let provider = provider().await;
+    let blue = path("blue", API);
+    provider.send("PUT", &blue, Some(cluster("blue"))).await;
+    succeed(&provider, "blue").await;
+    let mut operations = Vec::new();
+    for team in ["red", "green"] {
+        let patch = json!({"tags": {"team": team}});
+        let (status, headers, body) = provider.send("PATCH", &blue, Some(patch)).await;
+        assert_eq!(status, 200, "{body}");
+        let link = headers["azure-asyncoperation"].to_str().unwrap().to_owned();
+        operations.push(link.split(['/', '?']).nth_back(1).unwrap().to_owned());
+        fail(&provider, "blue").await;
+    }
+    let retry = async |operation: &str| {
+        let path = format!("/admin/operations/{SUBSCRIPTION}/{operation}/retry");
+        provider.send("POST", &path, None).await
+    };
+    let (status, _, body) = retry(&operations[0]).await;
+    assert_eq!((status, code(&body)), (400, "RequestNotAllowed"), "{body}");
+    let (_, _, seen) = provider.send("GET", &blue, None).await;
+    assert_eq!(seen["properties"]["provisioningState"], "Failed");
+    let (status, _, body) = retry(&operations[1]).await;
+    assert_eq!((status, &body["work"]), (202, &json!("Updating")), "{body}");
+}
+
+#[tokio::test]
+async fn the_audit_names_who_asked() {
+    let provider = provider().await;
+    let blue = path("blue", API);
+    let jane = r#"{"lastModifiedBy": "jane@example.com"}"#;
+    let by_jane = [
+        ("x-ms-arm-resource-system-data", jane),
+        ("x-ms-client-principal-name", "not-read-of-arm"),
+        ("x-ms-correlation-request-id", "c-7"),
+    ];
+    let put = Some(cluster("blue"));
+    let (_, headers, _) = provider.send_with("PUT", &blue, put, &by_jane).await;
+    let operation = headers["azure-asyncoperation"].to_str().unwrap();
+    let operation = operation.split(['/', '?']).nth_back(1).unwrap();
+    let cancel = format!("/admin/operations/{SUBSCRIPTION}/{operation}/cancel?reason=enough");
+    let version = || version("4.20.1", &json!({"enabled": true}));
+    let by_joe = [
+        ("x-ms-client-principal-name", "joe"),
+        ("x-ms-correlation-request-id", "c-8"),
+    ];
+    provider.send_with("POST", &cancel, None, &by_joe).await;
+    fail(&provider, "blue").await;
+    let retry = format!("/admin/operations/{SUBSCRIPTION}/{operation}/retry");
+    provider.send_with("POST", &retry, None, &by_joe).await;
+    let versions = "/admin/versions";
+    provider
+        .send_with("PUT", versions, Some(version()), &by_joe)
+        .await;
+    provider
+        .send("DELETE", "/admin/versions/4.20.1", None)
+        .await;
+    let rows = provider.store.audit(100).await.unwrap();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (&*row.actor, &*row.action, row.detail.contains("c-8")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("ARM", "subscription Registered", false),
+            ("jane@example.com through ARM", "create cluster", false),
+            ("joe", "cancel operation", true),
+            ("joe", "retry operation", true),
+            ("joe", "put OpenShiftVersions", true),
+            ("an administrator", "delete OpenShiftVersions", false),
+        ]
+    );
+    assert!(rows[1].detail.contains("c-7"), "{}", rows[1].detail);
+    assert!(rows[2].detail.starts_with("enough, "), "{}", rows[2].detail);
 }

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
-use neap_store::{CallObserver, Error, StoreCall};
+use neap_store::{CallObserver, Commit, Error, Store, StoreCall};
 use parking_lot::Mutex;
 
 use super::*;
-use crate::{enrichment::Enrichment, fixtures};
+use crate::{
+    documents::{SUBSCRIPTIONS, subscription_document},
+    enrichment::Enrichment,
+    fixtures,
+};
 
 /// When calls fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,4 +201,54 @@ async fn of_two_changes_at_once_one_is_done_and_one_is_refused() {
     assert_eq!(statuses, [200, 400], "{} {}", one.2, other.2);
     let (_, _, operations) = provider.send("GET", "/admin/operations", None).await;
     assert_eq!(operations["value"].as_array().unwrap().len(), 2);
+}
+
+/// Deletes the subscription between the decision about a request and its commit.
+struct DeletedMeanwhile {
+    store: Store,
+    is_armed: Mutex<bool>,
+}
+
+impl CallObserver for DeletedMeanwhile {
+    fn before(&self, call: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        async move {
+            let is_commit = matches!(call.name, "commit" | "rehearse");
+            if !is_commit || !std::mem::take(&mut *self.is_armed.lock()) {
+                return Ok(());
+            }
+            let key = subscription_document(SUBSCRIPTIONS, SUBSCRIPTION, SUBSCRIPTION);
+            let found = self.store.get(Scope::Everywhere, &key).await?.unwrap();
+            let mut body = found.body;
+            body["subscription"]["state"] = "Deleted".into();
+            let commit = Commit::default().put(key, Precondition::Etag(found.etag), body);
+            self.store.commit(commit).await.map(drop)
+        }
+        .boxed()
+    }
+
+    fn after(&self, _: StoreCall) -> BoxFuture<'_, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn no_cluster_is_created_behind_the_deletion_of_its_subscription() {
+    for query in ["", "&dryRun=true"] {
+        let clock = Clock::system();
+        let store = fixtures::store(clock);
+        let meanwhile = Arc::new(DeletedMeanwhile {
+            store: store.clone(),
+            is_armed: Mutex::new(false),
+        });
+        let observed = store.observed_by(meanwhile.clone());
+        let provider = Provider::with(observed, Enrichment::Off, None, clock).await;
+        *meanwhile.is_armed.lock() = true;
+        let put = path("blue", API);
+        let sent = format!("{put}{query}");
+        let (status, _, body) = provider.send("PUT", &sent, Some(cluster("blue"))).await;
+        assert!(!*meanwhile.is_armed.lock(), "it was deleted meanwhile");
+        let told = (status, code(&body));
+        assert_eq!(told, (400, "InvalidSubscriptionState"), "{body}");
+        assert_eq!(provider.send("GET", &put, None).await.0, 404);
+    }
 }
