@@ -37,7 +37,7 @@ enum Change {
     No(&'static str),
 }
 
-const EXPECTED: [(&str, Scale, Change); 23] = {
+const EXPECTED: [(&str, Scale, Change); 25] = {
     use self::{Change as C, Scale as S};
     const REPLICAS: S = S::Number("/spec/replicas");
     const TEMPLATE: C = C::At("/spec/template");
@@ -65,6 +65,12 @@ const EXPECTED: [(&str, Scale, Change); 23] = {
         ("deployment", REPLICAS, TEMPLATE),
         ("disruption-budget", REPLICAS, C::At("/spec/maxUnavailable")),
         ("farm", REPLICAS, C::At("/spec/concurrency")),
+        ("farm-leaders", REPLICAS, C::At("/spec/concurrency")),
+        (
+            "farm-shards",
+            S::No("it is about storage that grows; `farm` is scaled"),
+            C::At("/spec/resharding"),
+        ),
         (
             "job",
             S::Number("/spec/parallelism"),

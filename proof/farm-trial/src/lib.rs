@@ -18,5 +18,5 @@ use neap_trial::Workload;
 
 /// The workloads that join the campaign.
 pub fn workloads() -> Vec<Workload> {
-    vec![life::workload()]
+    vec![life::workload(), life::elected(), shards::workload()]
 }

@@ -128,6 +128,14 @@ pub(crate) mod tests {
         Ok(())
     }
 
+    #[test]
+    fn farms_survive_a_change_of_the_leader() -> Result<(), proof::Failure> {
+        let every = every(9973);
+        let faults = proof::every_nth_fault(&elected(), every)?;
+        assert!(faults > 10_000 / every, "{faults} faults");
+        Ok(())
+    }
+
     /// Believes that no worker runs an action.
     #[derive(Debug)]
     struct Careless(Arc<dyn BuildQueue>);

@@ -27,3 +27,19 @@ pub fn workload() -> Workload {
         .until(Duration::from_mins(45))
         .step("storage is deleted", [UserRequest::Delete(STORAGE)])
 }
+
+#[cfg(test)]
+mod tests {
+    use neap_trial::proof;
+
+    use super::*;
+    use crate::life::tests::every;
+
+    #[test]
+    fn growing_storage_survives_a_sample_of_faults() -> Result<(), proof::Failure> {
+        let every = every(3499);
+        let faults = proof::every_nth_fault(&workload(), every)?;
+        assert!(faults > 0, "no fault struck");
+        Ok(())
+    }
+}
