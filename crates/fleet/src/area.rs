@@ -9,10 +9,16 @@ use neap_kit::area::{Area, Metric};
 pub const AREA: Area = Area {
     codes: codes::ENTRIES,
     foreign_kinds: &[installation::KIND],
-    metrics: &[Metric {
-        name: "neaptide_http_requests",
-        help: "Requests to the frontend by route and status",
-    }],
+    metrics: &[
+        Metric {
+            name: "neaptide_http_requests",
+            help: "Requests to the frontend by route and status",
+        },
+        Metric {
+            name: "neaptide_fleet_queue_length",
+            help: "Clusters and subscriptions that wait for work or are worked on",
+        },
+    ],
     ..Area::new("fleet", "clusters")
 };
 

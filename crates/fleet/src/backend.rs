@@ -7,6 +7,7 @@
 mod end;
 mod journal;
 mod outbox;
+mod queues;
 mod renewal;
 mod subscriptions;
 #[cfg(test)]
@@ -85,6 +86,8 @@ struct Shared {
 const OUTBOX_INTERVAL: Duration = Duration::from_secs(5);
 /// How often expired documents are removed.
 const EXPIRY_INTERVAL: Duration = Duration::from_mins(1);
+/// How often the lengths of the queues are measured.
+const QUEUE_INTERVAL: Duration = Duration::from_mins(1);
 /// The least delay between two looks at the queues: another backend may be claiming what could be claimed.
 const CLAIM_INTERVAL: Duration = Duration::from_millis(200);
 /// The delay after the end of a lease before it is claimed: the database rounds times.
@@ -116,7 +119,7 @@ impl Backend {
         Component::new(name, move |stop| async move { backend.run(stop).await })
     }
 
-    /// Listens to announcements, empties the outbox and removes what has expired.
+    /// Listens to announcements, empties the outbox, removes what has expired and measures the queues.
     pub fn housekeeping(&self, name: &'static str) -> Component {
         let backend = self.clone();
         Component::new(name, move |stop| async move {
@@ -151,11 +154,19 @@ impl Backend {
                     clock.sleep(OUTBOX_INTERVAL).await;
                 }
             };
+            let measuring = async {
+                let meter = queues::meter(&backend.0.telemetry);
+                loop {
+                    backend.measure_queues(&meter).await;
+                    clock.sleep(QUEUE_INTERVAL).await;
+                }
+            };
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = listening => {}
                 () = expiring => {}
                 () = delivering => {}
+                () = measuring => {}
             }
         })
     }
@@ -218,7 +229,7 @@ impl Backend {
                         if collection == CLUSTERS {
                             backend.work_on_cluster(claimed, claimed_at, stop).await;
                         } else {
-                            backend.work_on_subscription(claimed).await;
+                            backend.work_on_subscription(claimed, claimed_at).await;
                         }
                     });
                     return true;

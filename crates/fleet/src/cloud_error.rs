@@ -1,7 +1,10 @@
 //! Errors as ARM clients expect them: status, code, message, target, details.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An error of the resource provider. Every one has a code and says what to do; there is no bare
 /// "internal server error".
@@ -66,6 +69,45 @@ impl CloudError {
 
     /// The body of an answer.
     pub fn envelope(&self) -> Value {
-        serde_json::json!({ "error": self })
+        json!({ "error": self })
+    }
+}
+
+/// The error that customers are told about a failure, if the step said one. Cheap to clone.
+///
+/// It is stored with the timeline of the step that failed, so that another worker which ends the operation tells the
+/// same. It is not sealed: customers read it as it is.
+#[derive(Debug, Clone, Default)]
+pub struct CustomerError(Arc<Mutex<Option<CloudError>>>);
+
+impl CustomerError {
+    /// Customers are told this.
+    pub fn set(&self, error: CloudError) {
+        *self.0.lock() = Some(error);
+    }
+
+    /// What customers are told.
+    pub fn get(&self) -> Option<CloudError> {
+        self.0.lock().clone()
+    }
+
+    /// As it is stored; null if there is none.
+    pub(crate) fn stored(&self) -> Value {
+        self.get().map_or(
+            Value::Null,
+            |error| json!({"status": error.status, "error": error}),
+        )
+    }
+
+    /// Reads what was stored. What a step of this worker said is newer.
+    pub(crate) fn read(&self, member: &Value) {
+        let status = member["status"].as_u64().unwrap_or_default();
+        let found = serde_json::from_value::<CloudError>(member["error"].clone()).ok();
+        let found = found.map(|error| CloudError {
+            status: u16::try_from(status).unwrap_or(500),
+            ..error
+        });
+        let mut told = self.0.lock();
+        *told = told.take().or(found);
     }
 }

@@ -7,7 +7,13 @@ use neap_kit::why::Code;
 use neap_store::{Commit, DocumentKey, Error, Etag, Lease, Precondition, Scope, Store, Write};
 use serde_json::{Value, json};
 
-use crate::documents::{OPERATIONS, TIMELINES, subscription_document, text};
+use crate::{
+    cloud_error::CustomerError,
+    documents::{OPERATIONS, TIMELINES, subscription_document, text},
+};
+
+/// The member with the error that customers are told.
+const TOLD: &str = "customerError";
 
 /// Timelines in the store. The lease and the timeline are rows of their own, so that a renewal does not
 /// write the timeline and a step does not write the cluster.
@@ -18,6 +24,7 @@ pub struct StoreJournal {
     cluster: String,
     work: &'static str,
     total: usize,
+    told: CustomerError,
 }
 
 impl StoreJournal {
@@ -35,7 +42,14 @@ impl StoreJournal {
             cluster: cluster.to_owned(),
             work,
             total,
+            told: CustomerError::default(),
         }
+    }
+
+    /// The same journal, which keeps what customers are told with the timeline.
+    pub fn telling(mut self, told: CustomerError) -> Self {
+        self.told = told;
+        self
     }
 
     fn key(&self, id: &str) -> DocumentKey {
@@ -74,7 +88,10 @@ impl Journal for StoreJournal {
         let found = found.map_err(unreachable)?;
         let (mut timeline, version) = found.map_or_else(
             || (Timeline::default(), String::new()),
-            |document| (timeline(&document.body), document.etag.0.to_string()),
+            |document| {
+                self.told.read(&document.body[TOLD]);
+                (timeline(&document.body), document.etag.0.to_string())
+            },
         );
         if let Some(cause) = self.cancelled(id).await? {
             timeline.cancel(cause);
@@ -103,6 +120,7 @@ impl Journal for StoreJournal {
             "work": self.work,
             "total": self.total,
             "timeline": timeline,
+            (TOLD): self.told.stored(),
         });
         let commit = Commit::default()
             .with(Write::Fence {

@@ -1,10 +1,19 @@
+mod cuts;
 mod leases;
+mod subscriptions;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use neap_kit::{clock::Clock, telemetry::Telemetry};
-use neap_store::Scope;
+use neap_store::{Scope, Store};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +23,7 @@ use crate::{
     cloud_error::CloudError,
     cluster_api::NetworkConnector,
     documents::{CLUSTERS, QUEUE, TIMELINES, cluster_key, subscription_document, text},
-    fixtures::{Provider, SUBSCRIPTION, cluster, path},
+    fixtures::{Provider, SUBSCRIPTION, cluster, path, region},
     install::{ClusterGraph, InstallError, InstallRequest, Installation, Installer, StepContext},
     resource_id::ClusterId,
 };
@@ -26,6 +35,9 @@ const API: &str = "2025-07-25";
 struct ScriptedInstaller {
     says: Installation,
     calls: Mutex<Vec<&'static str>>,
+    namespaces: Mutex<BTreeSet<String>>,
+    /// Whether a namespace is created and its creation does not return.
+    hangs: AtomicBool,
 }
 
 impl ScriptedInstaller {
@@ -33,7 +45,18 @@ impl ScriptedInstaller {
         Arc::new(Self {
             says,
             calls: Mutex::default(),
+            namespaces: Mutex::default(),
+            hangs: AtomicBool::default(),
         })
+    }
+
+    fn hang_after_namespace(&self) {
+        self.hangs.store(true, Ordering::Relaxed);
+    }
+
+    /// The namespaces that exist.
+    fn namespaces(&self) -> Vec<String> {
+        self.namespaces.lock().iter().cloned().collect()
     }
 
     fn called(&self, name: &'static str) -> usize {
@@ -44,9 +67,20 @@ impl ScriptedInstaller {
 type Asked<'a, T> = BoxFuture<'a, Result<T, InstallError>>;
 
 impl Installer for ScriptedInstaller {
-    fn create_namespace<'a>(&'a self, id: &'a str) -> Asked<'a, String> {
+    fn namespace(&self, id: &str) -> String {
+        format!("aro-{id}")
+    }
+
+    fn create_namespace<'a>(&'a self, namespace: &'a str) -> Asked<'a, ()> {
         self.calls.lock().push("namespace");
-        async move { Ok(format!("aro-{id}")) }.boxed()
+        self.namespaces.lock().insert(namespace.to_owned());
+        async move {
+            if self.hangs.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     fn install<'a>(&'a self, request: InstallRequest<'a>) -> Asked<'a, ()> {
@@ -72,8 +106,9 @@ impl Installer for ScriptedInstaller {
         async { Ok(()) }.boxed()
     }
 
-    fn delete<'a>(&'a self, _: &'a str) -> Asked<'a, bool> {
+    fn delete<'a>(&'a self, namespace: &'a str) -> Asked<'a, bool> {
         self.calls.lock().push("delete");
+        self.namespaces.lock().remove(namespace);
         async { Ok(true) }.boxed()
     }
 }
@@ -93,12 +128,18 @@ impl Bench {
     }
 
     fn backend(&self, owner: &str) -> Backend {
+        self.backend_on(self.provider.store.clone(), owner)
+    }
+
+    /// A backend that reaches the store through this handle.
+    fn backend_on(&self, store: Store, owner: &str) -> Backend {
         let context = StepContext {
-            store: self.provider.store.clone(),
+            store,
             installer: Some(self.installer.clone()),
             connector: Arc::new(NetworkConnector),
             versions: self.provider.catalogue.clone(),
             location: "local".to_owned(),
+            domain: region().domain,
             clock: self.provider.clock,
         };
         Backend::new(context, BackendOptions::new(owner), Telemetry::default())

@@ -173,7 +173,8 @@ impl Backend {
         let steps = ClusterSteps::new(context, lease.clone(), subscription, hand_over.clone());
         let store = self.store().clone();
         let total = list.steps.len();
-        let journal = StoreJournal::new(store, lease.clone(), &document.key.id, list.kind, total);
+        let journal = StoreJournal::new(store, lease.clone(), &document.key.id, list.kind, total)
+            .telling(steps.told().clone());
         let session = Session::default();
         let runner = Runner::new(operation, &list, &journal, &steps, self.clock())
             .in_session(&session)
@@ -182,7 +183,7 @@ impl Backend {
         let clock = self.clock();
         loop {
             match Box::pin(runner.run_until_waiting(&hand_over)).await {
-                Ok(RunState::Finished(outcome)) => return Run::Ended(outcome, steps.told()),
+                Ok(RunState::Finished(outcome)) => return Run::Ended(outcome, steps.told().get()),
                 Ok(RunState::Stopped) => return Run::HandOver,
                 Ok(RunState::Waiting(time)) => tokio::select! {
                     () = hand_over.cancelled() => return Run::HandOver,

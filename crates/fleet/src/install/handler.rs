@@ -2,6 +2,8 @@
 
 mod error;
 mod installation;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +25,7 @@ use super::{
     guest,
 };
 use crate::{
-    cloud_error::CloudError,
+    cloud_error::{CloudError, CustomerError},
     cluster_api::{ApiError, ClusterApi, ClusterConnector},
     documents::{remove, set, text},
 };
@@ -57,6 +59,8 @@ pub struct StepContext {
     pub versions: crate::catalogue::Catalogue,
     /// The location of the provider.
     pub location: String,
+    /// The domain of the provider, under which clusters get names.
+    pub domain: String,
     /// The clock.
     pub clock: Clock,
 }
@@ -70,7 +74,7 @@ pub struct ClusterSteps {
     /// Made by a step that runs again in every process.
     guest: Mutex<Option<ClusterApi>>,
     /// The error that customers are told, if a step has one.
-    told: Mutex<Option<CloudError>>,
+    told: CustomerError,
     /// Ends the run so that another worker may continue.
     hand_over: CancellationToken,
 }
@@ -90,14 +94,14 @@ impl ClusterSteps {
             lease,
             subscription,
             guest: Mutex::default(),
-            told: Mutex::default(),
+            told: CustomerError::default(),
             hand_over,
         }
     }
 
     /// The error that customers are told about the failure of a step.
-    pub fn told(&self) -> Option<CloudError> {
-        self.told.lock().clone()
+    pub fn told(&self) -> &CustomerError {
+        &self.told
     }
 
     async fn document(&self) -> Result<Document, StepError> {
@@ -274,12 +278,10 @@ impl ClusterSteps {
     }
 
     async fn has_pull_secret(&self) -> Result<bool, StepError> {
-        let document = self.document().await?;
+        // An empty one is sealed like any other.
+        let document = self.revealed().await?;
         let pointer = "/openShiftCluster/properties/clusterProfile/pullSecret";
-        Ok(document
-            .body
-            .pointer(pointer)
-            .is_some_and(|it| !it.is_null()))
+        Ok(!text(&document, pointer).is_empty())
     }
 
     async fn generate(&self, step: &str) -> Step {
@@ -331,7 +333,7 @@ impl StepHandler for ClusterSteps {
     async fn attempt(&self, attempt: &StepAttempt) -> Result<Progress, Failure> {
         self.run(attempt).await.map_err(|error| {
             if let StepError::Told(told) = &error {
-                *self.told.lock() = Some(told.clone());
+                self.told.set(told.clone());
             }
             Failure {
                 cause: Cause::coded(error.code(), chain(&error)),

@@ -192,19 +192,21 @@ impl Hive {
 }
 
 impl Installer for Hive {
+    fn namespace(&self, id: &str) -> String {
+        format!("aro-{id}")
+    }
+
     fn create_namespace<'a>(
         &'a self,
-        id: &'a str,
-    ) -> futures::future::BoxFuture<'a, Result<String, InstallError>> {
+        namespace: &'a str,
+    ) -> futures::future::BoxFuture<'a, Result<(), InstallError>> {
         async move {
-            let namespace = format!("aro-{id}");
             let object = json!({
                 "apiVersion": "v1",
                 "kind": "Namespace",
                 "metadata": {"name": namespace},
             });
-            self.api.ensure(&NAMESPACE, object).await?;
-            Ok(namespace)
+            Ok(self.api.ensure(&NAMESPACE, object).await?)
         }
         .boxed()
     }
@@ -300,8 +302,27 @@ pub(super) fn state(deployment: &DynamicObject) -> Installation {
     })
 }
 
+/// The variables of the environment of the installer, which are in a Secret.
+fn environment(request: &InstallRequest<'_>) -> Vec<(&'static str, String)> {
+    vec![("ARO_LOCATION", request.location.to_owned())]
+}
+
+/// The Secret with those variables.
+const ENVIRONMENT: &str = "aro-env-secret";
+
+/// The domain of a cluster: a name without a dot is one below the domain of the provider.
+fn full_domain(request: &InstallRequest<'_>) -> String {
+    let pointer = "/openShiftCluster/properties/clusterProfile/domain";
+    let domain = text(request.document, pointer);
+    if domain.contains('.') {
+        domain.to_owned()
+    } else {
+        format!("{domain}.{}", request.domain)
+    }
+}
+
 /// The Secrets of an installation, by name.
-fn secrets(request: &InstallRequest<'_>) -> Vec<(&'static str, Value)> {
+pub(super) fn secrets(request: &InstallRequest<'_>) -> Vec<(&'static str, Value)> {
     let document = request.document;
     let cluster = &document["openShiftCluster"];
     let of = |pointer: &str| text(cluster, pointer);
@@ -323,14 +344,18 @@ fn secrets(request: &InstallRequest<'_>) -> Vec<(&'static str, Value)> {
             "cluster-service-principal-secret",
             json!({
                 "osServicePrincipal.json": encoded(&principal.to_string()),
-                "99_aro.json": encoded(&document.to_string()),
+                // The cluster with its secrets, as the installer reads it.
+                "99_aro.json": encoded(&cluster.to_string()),
                 "99_sub.json": encoded(&request.subscription["subscription"].to_string()),
             }),
         ),
         ("cluster-manifests-secret", json!({})),
         (
-            "aro-env-secret",
-            json!({"ARO_LOCATION": encoded(request.location)}),
+            ENVIRONMENT,
+            environment(request)
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), encoded(&value)))
+                .collect(),
         ),
         (
             "aro-pullsecret",
@@ -338,9 +363,15 @@ fn secrets(request: &InstallRequest<'_>) -> Vec<(&'static str, Value)> {
         ),
         (
             "aro-installconfig",
-            json!({"install-config.yaml": encoded("")}),
+            json!({"install-config.yaml": encoded(&install_config(request))}),
         ),
     ]
+}
+
+/// What Hive wants to see of the configuration. The installer makes its own of the cluster.
+fn install_config(request: &InstallRequest<'_>) -> String {
+    let location = request.location;
+    format!("apiVersion: v1\nplatform:\n  azure:\n    region: {location:?}\n")
 }
 
 /// The ClusterDeployment of a cluster that exists: Hive installs nothing, and deletes nothing when it goes.
@@ -366,14 +397,20 @@ pub(super) fn adopted(request: &InstallRequest<'_>, namespace: &str) -> Value {
 }
 
 /// The ClusterDeployment of an installation.
-fn deployment(request: &InstallRequest<'_>, namespace: &str) -> Value {
+pub(super) fn deployment(request: &InstallRequest<'_>, namespace: &str) -> Value {
     let document = request.document;
     let cluster = &document["openShiftCluster"];
     let of = |pointer: &str| text(cluster, pointer);
     let id = ClusterId::parse(text(document, "/key"));
     let subscription = text(document, "/partitionKey");
     let correlation = &document["correlationData"];
-    let domain = of("/properties/clusterProfile/domain");
+    let domain = full_domain(request);
+    let own = json!({"name": "ARO_UUID", "value": text(document, "/id")});
+    let of_secret = environment(request).into_iter().map(|(name, _)| {
+        let key = json!({"name": ENVIRONMENT, "key": name});
+        json!({"name": name, "valueFrom": {"secretKeyRef": key}})
+    });
+    let variables: Vec<_> = std::iter::once(own).chain(of_secret).collect();
     let name = id.map(|id| id.name).unwrap_or_default();
     json!({
         "apiVersion": CLUSTER_DEPLOYMENT.api_version,
@@ -420,7 +457,7 @@ fn deployment(request: &InstallRequest<'_>, namespace: &str) -> Value {
                 "releaseImage": text(request.version, "/openShiftPullspec"),
                 "installConfigSecretRef": {"name": "aro-installconfig"},
                 "manifestsSecretRef": {"name": "cluster-manifests-secret"},
-                "installerEnv": [{"name": "ARO_UUID", "value": text(document, "/id")}],
+                "installerEnv": variables,
             },
         },
     })

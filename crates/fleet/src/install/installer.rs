@@ -16,6 +16,8 @@ pub struct InstallRequest<'a> {
     pub version: &'a Value,
     /// The location of the provider.
     pub location: &'a str,
+    /// The domain of the provider, under which clusters get names.
+    pub domain: &'a str,
 }
 
 /// How an installation stands.
@@ -66,8 +68,11 @@ type Asked<'a, T> = BoxFuture<'a, Result<T, InstallError>>;
 
 /// What installs a cluster. All calls may be repeated.
 pub trait Installer: Send + Sync + std::fmt::Debug {
-    /// Makes the place in which the installation of the document `id` happens. Returns its name.
-    fn create_namespace<'a>(&'a self, id: &'a str) -> Asked<'a, String>;
+    /// The name of the place in which the installation of the document `id` happens.
+    fn namespace(&self, id: &str) -> String;
+
+    /// Makes the place of this name.
+    fn create_namespace<'a>(&'a self, namespace: &'a str) -> Asked<'a, ()>;
 
     /// Starts the installation.
     fn install<'a>(&'a self, request: InstallRequest<'a>) -> Asked<'a, ()>;

@@ -1,3 +1,4 @@
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::api::DynamicObject;
 use neap_kit::operation::StepKind;
 use serde_json::{Value, json};
@@ -55,6 +56,7 @@ fn hive_adopts_what_it_did_not_install() {
         subscription: &Value::Null,
         version: &Value::Null,
         location: "local",
+        domain: "local.aroapp.example.com",
     };
     let adopted = hive::adopted(&request, "aro-7");
     let spec = &adopted["spec"];
@@ -102,4 +104,74 @@ fn reasons_of_hive_become_errors_that_customers_can_act_on() {
     assert_eq!(complete, Installation::Complete);
     let running = hive::state(&deployment(&json!({"spec": {}})));
     assert!(matches!(running, Installation::Running(_)));
+}
+
+/// The text in the data of a Secret.
+fn decoded(secrets: &[(&str, Value)], name: &str, key: &str) -> String {
+    let (_, data) = secrets.iter().find(|(it, _)| *it == name).unwrap();
+    let bytes = STANDARD.decode(data[key].as_str().unwrap()).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn installed<'a>(document: &'a Value, subscription: &'a Value) -> InstallRequest<'a> {
+    InstallRequest {
+        document,
+        subscription,
+        version: &Value::Null,
+        location: "local",
+        domain: "local.aroapp.example.com",
+    }
+}
+
+#[test]
+fn hive_gets_what_the_installer_of_the_original_reads() {
+    let cluster = |domain: &str| {
+        json!({"id": "7", "partitionKey": "s", "openShiftCluster": {
+            "name": "blue",
+            "properties": {
+                "clusterProfile": {"domain": domain, "pullSecret": "{}"},
+                "servicePrincipalProfile": {"clientId": "c", "clientSecret": "hush"},
+            },
+        }})
+    };
+    let subscription = json!({"id": "s", "subscription": {"state": "Registered"}});
+    let document = cluster("blue");
+    let secrets = hive::secrets(&installed(&document, &subscription));
+    let installer = "cluster-service-principal-secret";
+    let of_installer =
+        |key: &str| -> Value { serde_json::from_str(&decoded(&secrets, installer, key)).unwrap() };
+    assert_eq!(of_installer("99_aro.json"), document["openShiftCluster"]);
+    assert_eq!(of_installer("99_sub.json"), subscription["subscription"]);
+    let config = decoded(&secrets, "aro-installconfig", "install-config.yaml");
+    let expected = "apiVersion: v1\nplatform:\n  azure:\n    region: \"local\"\n";
+    assert_eq!(config, expected);
+    let (_, variables) = secrets
+        .iter()
+        .find(|(name, _)| *name == "aro-env-secret")
+        .unwrap();
+    let spec = &hive::deployment(&installed(&document, &subscription), "aro-7")["spec"];
+    let mut named = Vec::new();
+    for variable in spec["provisioning"]["installerEnv"].as_array().unwrap() {
+        let source = &variable["valueFrom"]["secretKeyRef"];
+        if variable["name"] == "ARO_UUID" {
+            assert_eq!(variable["value"], "7");
+        } else {
+            assert_eq!(source["name"], "aro-env-secret");
+            assert_eq!(source["key"], variable["name"]);
+            named.push(variable["name"].as_str().unwrap());
+        }
+    }
+    let stored: Vec<_> = variables.as_object().unwrap().keys().collect();
+    assert_eq!(stored, named);
+    assert!(!named.is_empty());
+    for (domain, full) in [
+        ("blue", "blue.local.aroapp.example.com"),
+        ("blue.example.org", "blue.example.org"),
+    ] {
+        let document = cluster(domain);
+        let spec = &hive::deployment(&installed(&document, &subscription), "aro-7")["spec"];
+        assert_eq!(spec["baseDomain"], full);
+        let url = &spec["controlPlaneConfig"]["apiURLOverride"];
+        assert_eq!(*url, format!("api-int.{full}:6443"));
+    }
 }

@@ -58,15 +58,7 @@ async fn holder_after(time: Duration, hang: bool) -> (Option<String>, u64) {
         failed: AtomicU64::new(0),
     });
     let store = bench.provider.store.clone().observed_by(renewals.clone());
-    let context = StepContext {
-        store,
-        installer: Some(bench.installer.clone()),
-        connector: Arc::new(NetworkConnector),
-        versions: bench.provider.catalogue.clone(),
-        location: "local".to_owned(),
-        clock,
-    };
-    let first = Backend::new(context, BackendOptions::new("one"), Telemetry::default());
+    let first = bench.backend_on(store, "one");
     let second = bench.backend("two");
     let key = cluster_key(&id("blue"));
     let (stop, of_first) = (CancellationToken::new(), CancellationToken::new());
@@ -170,15 +162,8 @@ async fn work_stops_on_a_full_disk_and_goes_on_when_there_is_room() {
         full: begun + 10_000..begun + 300_000,
         refused: AtomicU64::new(0),
     });
-    let context = StepContext {
-        store: bench.provider.store.clone().observed_by(disk.clone()),
-        installer: Some(bench.installer.clone()),
-        connector: Arc::new(NetworkConnector),
-        versions: bench.provider.catalogue.clone(),
-        location: "local".to_owned(),
-        clock,
-    };
-    let backend = Backend::new(context, BackendOptions::new("one"), Telemetry::default());
+    let store = bench.provider.store.clone().observed_by(disk.clone());
+    let backend = bench.backend_on(store, "one");
     let later = async {
         clock.sleep(Duration::from_mins(6)).await;
         let status = bench.get(&operation).await;

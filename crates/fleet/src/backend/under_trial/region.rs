@@ -103,6 +103,7 @@ impl Region {
             connector: self.clusters.clone(),
             versions: self.catalogue.clone(),
             location: "local".to_owned(),
+            domain: fixtures::region().domain,
             clock: self.clock,
         }
     }

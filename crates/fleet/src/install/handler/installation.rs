@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use neap_kit::operation::Progress;
-use neap_store::{Commit, Precondition, Scope};
+use neap_store::{Commit, Precondition, Scope, Write};
 use serde_json::{Value, json};
 
 use super::{ADMIN, ClusterSteps, SERVICE, SRE, Step, StepError};
@@ -20,8 +20,9 @@ use crate::{
 impl ClusterSteps {
     pub(super) async fn create_namespace(&self) -> Step {
         let document = self.document().await?;
-        let id = text(&document.body, "/id").to_owned();
-        let namespace = self.installer()?.create_namespace(&id).await?;
+        let installer = self.installer()?;
+        let namespace = installer.namespace(text(&document.body, "/id"));
+        // Its name is stored before it is there: a deletion of the cluster removes it, whatever happens between.
         self.patch(|body| {
             // The deletion of the cluster has to know whether Hive made it.
             let is_created = states(body).0 == ProvisioningState::Creating;
@@ -29,6 +30,7 @@ impl ClusterSteps {
             set(body, "/openShiftCluster/properties/hiveProfile", profile);
         })
         .await?;
+        installer.create_namespace(&namespace).await?;
         Ok(Progress::Done)
     }
 
@@ -64,6 +66,7 @@ impl ClusterSteps {
             subscription: &self.subscription,
             version,
             location: &self.context.location,
+            domain: &self.context.domain,
         }
     }
 
@@ -174,25 +177,35 @@ impl ClusterSteps {
         let tenant = text(&self.subscription, "/subscription/properties/tenantId");
         let id = text(&document, "/id");
         let key = region_document(BILLING, id);
+        let created_at = self.database_second().await?;
         let record = json!({
             "id": id,
             "key": document["key"],
             "clusterResourceGroupIDKey": document["clusterResourceGroupIdKey"],
             "infraId": document["openShiftCluster"]["properties"]["infraId"],
             "billing": {
-                "creationTime": self.context.clock.now().as_second(),
+                "creationTime": created_at,
                 "location": self.context.location,
                 "tenantID": tenant,
             },
         });
-        match self
-            .context
-            .store
-            .commit(Commit::default().create(key, record))
-            .await
-        {
+        let commit = Commit::default().with(self.fence()).create(key, record);
+        match self.context.store.commit(commit).await {
             Ok(_) | Err(neap_store::Error::Exists(_)) => Ok(Progress::Done),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The time of the database in seconds since 1970: the clocks of backends may differ, and bills must not.
+    async fn database_second(&self) -> Result<i64, StepError> {
+        Ok(self.context.store.now().await? / 1000)
+    }
+
+    /// Lets no worker write a bill whose lease another one has.
+    fn fence(&self) -> Write {
+        Write::Fence {
+            lease: self.lease.clone(),
+            progress: false,
         }
     }
 
@@ -205,8 +218,9 @@ impl ClusterSteps {
         };
         let mut body = record.body;
         if body["billing"]["deletionTime"].is_null() {
-            body["billing"]["deletionTime"] = self.context.clock.now().as_second().into();
-            let commit = Commit::default().put(key, Precondition::Etag(record.etag), body);
+            body["billing"]["deletionTime"] = self.database_second().await?.into();
+            let commit = Commit::default().with(self.fence());
+            let commit = commit.put(key, Precondition::Etag(record.etag), body);
             store.commit(commit).await?;
         }
         Ok(Progress::Done)

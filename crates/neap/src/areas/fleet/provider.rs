@@ -1,6 +1,8 @@
 //! A provider in this process: its store, catalogue, backend and frontend as components.
 
 use std::{
+    fs::File,
+    io::{self, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,6 +24,7 @@ use neap_fleet::{
 };
 use neap_kit::{clock::Clock, manager::Component, telemetry::Telemetry, why::chain};
 use neap_store::{KeyRing, Store, StoreOptions};
+use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 
 use crate::{
@@ -86,9 +89,27 @@ fn key(file: &Path) -> Result<[u8; 32], Failure> {
     random
         .fill(&mut bytes)
         .map_err(|_| unusable(file, "there is no randomness"))?;
-    private::write(file, &STANDARD.encode(bytes))
-        .map_err(|error| unusable(file, &error.to_string()))?;
-    Ok(bytes)
+    first_key(file, bytes)
+}
+
+/// Writes the key if there is no file, and returns that of the file: of two processes that start at once, both use
+/// the key of the first.
+fn first_key(file: &Path, made: [u8; 32]) -> Result<[u8; 32], Failure> {
+    let failed = |error: io::Error| unusable(file, &error.to_string());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    // It is created with mode 0600, and has its name only once it is complete.
+    let mut written = NamedTempFile::new_in(folder).map_err(failed)?;
+    let text = STANDARD.encode(made);
+    written.write_all(text.as_bytes()).map_err(failed)?;
+    written.as_file().sync_all().map_err(failed)?;
+    if let Err(kept) = written.persist_noclobber(file)
+        && kept.error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(failed(kept.error));
+    }
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(failed)?;
+    existing_key(file)?.ok_or_else(|| unusable(file, "it was removed while it was read"))
 }
 
 /// The versions of the key that seals secrets, newest first: `encryption.key`, `encryption-2.key` and so on.
@@ -100,7 +121,12 @@ fn sealing_keys(folder: &Path) -> Result<Vec<(String, [u8; 32])>, Failure> {
         Failure::new("NT-FLEET-0012", Exit::Refused, &what, &chain(&error))
             .remedy("choose a folder that you may write")
     })?;
-    let mut keys = vec![("1".to_owned(), key(&folder.join("encryption.key"))?)];
+    let mut keys = Vec::new();
+    let first = folder.join("encryption.key");
+    // Who has lost the first version goes on with the second one alone.
+    if first.exists() || !folder.join("encryption-2.key").exists() {
+        keys.push(("1".to_owned(), key(&first)?));
+    }
     for version in 2.. {
         let name = format!("encryption-{version}.key");
         if let Some(found) = existing_key(&folder.join(&name))? {
@@ -179,6 +205,7 @@ impl Provider {
             connector: Arc::new(NetworkConnector),
             versions: self.catalogue.clone(),
             location: self.options.location.clone(),
+            domain: self.options.domain.clone(),
             clock,
         };
         // The process and a random part: leases of two backends never look alike.
@@ -236,6 +263,12 @@ impl Provider {
 }
 
 fn store_failed(error: &neap_store::Error) -> Failure {
+    if let neap_store::Error::OtherKey(_) = error {
+        let what = "cannot use the folder of keys";
+        return Failure::new("NT-FLEET-0012", Exit::Refused, what, &chain(error)).remedy(
+            "name the folder of the other processes with --keys, or restore it; if the key is lost, see docs/fleet/back-up-and-restore.md",
+        );
+    }
     let what = "cannot open the store of the fleet";
     Failure::new("NT-FLEET-0001", Exit::Refused, what, &chain(error))
         .remedy("check the address and the database that --store names")
@@ -252,6 +285,8 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -263,6 +298,56 @@ mod tests {
         assert_eq!(sealing_keys(&folder).unwrap(), made);
         let mode = folder.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o700);
+    }
+
+    #[test]
+    fn of_two_first_starts_both_use_the_key_of_the_first() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("encryption.key");
+        assert_eq!(first_key(&file, [1; 32]).unwrap(), [1; 32]);
+        assert_eq!(first_key(&file, [2; 32]).unwrap(), [1; 32]);
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::write(&file, "damaged").unwrap();
+        assert!(first_key(&file, [2; 32]).is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "damaged");
+    }
+
+    #[tokio::test]
+    async fn another_folder_of_keys_is_refused_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("a.db").display());
+        let open = async |keys: &str| {
+            let options = ProviderOptions {
+                store: store.clone(),
+                folder: folder.path().join(keys),
+                location: "local".to_owned(),
+                domain: "local.example.com".to_owned(),
+                enrich: false,
+                authorizer: Authorizer::Development,
+                readiness_delay: Duration::ZERO,
+                condition_poll: None,
+            };
+            let opened = Provider::open(options, Telemetry::default(), Clock::system()).await;
+            opened.map(drop)
+        };
+        open("keys").await.unwrap();
+        let refused = open("others").await.unwrap_err();
+        assert_eq!(refused.exit(), Exit::Refused);
+        assert!(refused.to_string().contains("version 1"), "{refused}");
+        assert!(refused.advice().contains("--keys"), "{}", refused.advice());
+        open("keys").await.unwrap();
+    }
+
+    #[test]
+    fn a_lost_first_key_is_not_made_again_beside_a_second_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = STANDARD.encode([2; 32]);
+        private::write(&folder.path().join("encryption-2.key"), &text).unwrap();
+        let keys = sealing_keys(folder.path()).unwrap();
+        assert_eq!(keys, [("2".to_owned(), [2; 32])]);
     }
 
     #[test]

@@ -33,6 +33,27 @@ pub(super) fn read(file: &std::path::Path) -> Result<Value, Failure> {
     serde_json::from_str(&text).map_err(|error| failed(&error))
 }
 
+/// Sets the version in the body of a PUT. What is no cluster is refused: the provider could not say what of it is
+/// wrong.
+fn choose_version(body: &mut Value, version: &str) -> Result<(), Failure> {
+    for (pointer, name) in [
+        ("", "the file"),
+        ("/properties", "properties"),
+        ("/properties/clusterProfile", "properties.clusterProfile"),
+    ] {
+        let found = body.pointer(pointer);
+        if found.is_some_and(|it| !it.is_object()) {
+            let what = "cannot choose the version of the cluster";
+            let why = format!("{name} is not a JSON object");
+            return Err(Failure::new("NT-FLEET-0012", Exit::Refused, what, &why)
+                .remedy("correct the file; examples/fleet has one"));
+        }
+    }
+    let pointer = "/properties/clusterProfile/version";
+    neap_fleet::documents::set(body, pointer, version.into());
+    Ok(())
+}
+
 /// A small cluster.
 fn small(provider: &Provider, name: &str) -> Value {
     let subscription = &provider.subscription;
@@ -77,7 +98,7 @@ pub(super) async fn create(
         None => small(&provider, name),
     };
     if let Some(version) = &options.version {
-        body["properties"]["clusterProfile"]["version"] = version.clone().into();
+        choose_version(&mut body, version)?;
     }
     let mut path = provider.path(&format!("/{name}"));
     if options.dry_run {
@@ -241,4 +262,33 @@ pub(super) async fn credentials(
         out,
         &format!("{}\n{}", of("kubeadminUsername"), of("kubeadminPassword")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_chosen_for_what_is_a_cluster() {
+        let chosen = json!({"properties": {"clusterProfile": {"version": "4.19.9"}}});
+        for mut body in [
+            json!({}),
+            json!({"properties": {}}),
+            json!({"properties": {"clusterProfile": {"version": 4}}}),
+        ] {
+            choose_version(&mut body, "4.19.9").unwrap();
+            assert_eq!(body, chosen);
+        }
+        for body in [
+            json!([]),
+            json!("cluster"),
+            json!({"properties": []}),
+            json!({"properties": {"clusterProfile": "small"}}),
+        ] {
+            let mut refused = body.clone();
+            let failure = choose_version(&mut refused, "4.19.9").unwrap_err();
+            assert_eq!(failure.exit(), Exit::Refused);
+            assert_eq!(refused, body, "nothing of it is changed");
+        }
+    }
 }
