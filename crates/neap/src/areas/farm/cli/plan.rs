@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, io::Write, sync::Arc};
 
 use neap_farm::{
+    api::ComponentStatus,
     farm::{decide::Decision, dry_run::dry_run, facts::FarmFacts},
     jsonnet::EvaluatorProcess,
     queue::GrpcBuildQueue,
@@ -59,6 +60,9 @@ fn as_text(facts: &FarmFacts, decision: &Decision) -> String {
         if let Some(ready) = ready {
             let _ = writeln!(text, "  {}", ready.message.replace('\n', "\n  "));
         }
+        if let Some(change) = resharding(&planned.status) {
+            let _ = writeln!(text, "  {change}");
+        }
         for change in planned.plan.iter() {
             let _ = writeln!(text, "  {change}");
         }
@@ -77,6 +81,17 @@ fn as_text(facts: &FarmFacts, decision: &Decision) -> String {
         let _ = writeln!(text, "{verb} {} at {}", pattern.join(" "), drain.scheduler);
     }
     text
+}
+
+/// The change of the shards that is carried out: one that waits is in the message.
+fn resharding(status: &ComponentStatus) -> Option<String> {
+    let change = status.storage.as_ref()?.resharding.as_ref()?;
+    Some(format!(
+        "{} shards become {}; {} % of the keys move",
+        change.from.len(),
+        change.to.len(),
+        change.moved_percent
+    ))
 }
 
 fn as_json(facts: &FarmFacts, decision: &Decision) -> Value {
@@ -111,4 +126,25 @@ fn as_json(facts: &FarmFacts, decision: &Decision) -> Value {
 fn failed(why: &str) -> Failure {
     Failure::new("NT-FARM-0001", Exit::Failed, "the farm cannot be read", why)
         .remedy("run the command again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_shards_is_printed_with_the_share_of_moved_keys() {
+        let shards = |count: usize| {
+            let shards = (0..count).map(|it| json!({"key": it.to_string(), "weight": 1}));
+            shards.collect::<Vec<_>>()
+        };
+        let change = json!({
+            "from": shards(2), "to": shards(3), "stage": "Provisioning", "movedPercent": "33.3",
+        });
+        let status = json!({"storage": {"shards": shards(2), "resharding": change}});
+        let status: ComponentStatus = serde_json::from_value(status).unwrap();
+        let expected = "2 shards become 3; 33.3 % of the keys move";
+        assert_eq!(resharding(&status).as_deref(), Some(expected));
+        assert_eq!(resharding(&ComponentStatus::default()), None);
+    }
 }

@@ -6,7 +6,7 @@ use neap_farm::{
         BuildbarnBrowser, BuildbarnFrontend, BuildbarnScheduler, BuildbarnStorage, BuildbarnWorker,
         ports,
     },
-    farm::{Component, ComponentKind},
+    farm::{Component, ComponentKind, objects::queue_service_name},
 };
 use neap_kit::clock::Clock;
 use serde::de::DeserializeOwned;
@@ -100,7 +100,8 @@ impl FarmScope {
 
     /// The address of a scheduler's build queue.
     pub(super) async fn queue_address(&self, scheduler: &Component) -> Result<String, Failure> {
-        self.service_address(scheduler, ports::BUILD_QUEUE_STATE)
+        let (namespace, name) = (scheduler.namespace(), queue_service_name(scheduler));
+        self.address(namespace, &name, ports::BUILD_QUEUE_STATE)
             .await
     }
 
@@ -110,11 +111,15 @@ impl FarmScope {
         component: &Component,
         port: u16,
     ) -> Result<String, Failure> {
+        self.address(component.namespace(), component.name(), port)
+            .await
+    }
+
+    async fn address(&self, namespace: &str, name: &str, port: u16) -> Result<String, Failure> {
         use k8s_openapi::api::core::v1::Service;
-        let services: Api<Service> =
-            Api::namespaced(self.cluster.client.clone(), component.namespace());
-        let service = services.get(component.name()).await;
-        let what = format!("the Service of {}", component.name());
+        let services: Api<Service> = Api::namespaced(self.cluster.client.clone(), namespace);
+        let service = services.get(name).await;
+        let what = format!("the Service {name}");
         let service = service.map_err(|error| self.cluster.failed(&what, &error))?;
         let address = service
             .spec
