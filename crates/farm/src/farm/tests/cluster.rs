@@ -351,8 +351,8 @@ impl TestCluster {
         all.create(&PostParams::default(), &definition)
             .await
             .unwrap();
-        // The watch tries again, at the latest after its longest delay.
-        self.pass(Duration::from_mins(2)).await;
+        // The watch tries again every few seconds.
+        self.pass(Duration::from_secs(15)).await;
     }
 
     /// Writes to this path fail from now on, in a way that may pass.
