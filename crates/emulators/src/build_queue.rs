@@ -15,7 +15,10 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -40,7 +43,8 @@ struct QueueContent {
     queues: Vec<SizeClassQueueName>,
     workers: BTreeMap<WorkerId, Worker>,
     drains: Vec<(SizeClassQueueName, WorkerId)>,
-    queued: u32,
+    /// The actions that wait, the first to come first.
+    queued: VecDeque<(SizeClassQueueName, String)>,
     /// The workers that lists show, while they are old.
     stale: Option<BTreeMap<WorkerId, Worker>>,
 }
@@ -75,11 +79,55 @@ impl BuildQueue {
             worker.queue == *queue && worker.operation.is_none() && !is_drained(&drains, queue, id)
         });
         let Some((id, worker)) = free else {
-            state.queued += 1;
+            let waiting = (queue.clone(), operation.to_owned());
+            state.queued.push_back(waiting);
             return None;
         };
         worker.operation = Some(operation.to_owned());
         Some(id.clone())
+    }
+
+    /// Lets an action wait for a worker that asks for one.
+    pub fn enqueue(&self, queue: &SizeClassQueueName, operation: &str) {
+        let waiting = (queue.clone(), operation.to_owned());
+        self.state.lock().queued.push_back(waiting);
+    }
+
+    /// Gives a worker the first action that waits in its queue, unless it is busy or drained.
+    pub fn next_operation(&self, id: &WorkerId) -> Option<String> {
+        let mut state = self.state.lock();
+        let worker = state.workers.get(id)?;
+        let queue = worker.queue.clone();
+        if worker.operation.is_some() || is_drained(&state.drains, &queue, id) {
+            return None;
+        }
+        let first = state.queued.iter().position(|(it, _)| *it == queue)?;
+        let (_, operation) = state.queued.remove(first)?;
+        let worker = state.workers.get_mut(id)?;
+        worker.operation = Some(operation.clone());
+        Some(operation)
+    }
+
+    /// The queue of an action: of its platform, with the longest prefix of the name of its instance and the
+    /// smallest size class.
+    pub fn find(&self, instance: &str, platform: &Platform) -> Option<SizeClassQueueName> {
+        let state = self.state.lock();
+        let found = state.queues.iter().filter_map(|queue| {
+            let name = queue.platform_queue_name.as_ref()?;
+            let prefix = &name.instance_name_prefix;
+            let rest = instance.strip_prefix(prefix.as_str())?;
+            let is_prefix = prefix.is_empty() || rest.is_empty() || rest.starts_with('/');
+            let matches = is_prefix && name.platform.as_ref() == Some(platform);
+            matches.then_some((prefix.len(), queue))
+        });
+        let best = found.min_by_key(|(length, queue)| (usize::MAX - length, queue.size_class));
+        best.map(|(_, queue)| queue.clone())
+    }
+
+    /// Whether a worker is one of this queue.
+    pub fn is_registered(&self, queue: &SizeClassQueueName, id: &WorkerId) -> bool {
+        let state = self.state.lock();
+        state.workers.get(id).is_some_and(|it| it.queue == *queue)
     }
 
     /// A worker has finished its action.

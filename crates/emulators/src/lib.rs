@@ -27,6 +27,8 @@ pub mod listen;
 
 pub mod build_queue;
 
+pub mod remote_execution;
+
 pub mod registry;
 
 pub mod prow;

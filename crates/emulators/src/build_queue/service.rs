@@ -105,6 +105,7 @@ fn list_queues(state: &mut QueueContent, (): ()) -> Result<ListQueuesResponse, S
             }
         }
         let drains = state.drains.iter().filter(|(it, _)| it == queue).count();
+        let queued = state.queued.iter().filter(|(it, _)| it == queue).count();
         PlatformQueue {
             name: queue.platform_queue_name.clone(),
             size_classes: vec![SizeClassQueue {
@@ -113,7 +114,7 @@ fn list_queues(state: &mut QueueContent, (): ()) -> Result<ListQueuesResponse, S
                 drains: u32::try_from(drains).unwrap_or(u32::MAX),
                 root: Some(Invocation {
                     queued: Some(Count {
-                        direct: state.queued,
+                        direct: u32::try_from(queued).unwrap_or(u32::MAX),
                         indirect: 0,
                     }),
                     executing,
