@@ -64,10 +64,12 @@ pub(crate) fn run(loss: &Loss) -> Result<bool> {
 }
 
 /// The part in memory that the test command plays: every cell, with as many of its 1,000 cycles as fit into
-/// 40 seconds. [`run`] plays all of them. False if a request was lost or sent twice.
+/// 40 seconds, and at least 200 cycles. [`run`] plays all of them. False if a request was lost or sent twice,
+/// or fewer cycles were played.
 pub(crate) fn standing(build: &Build) -> Result<bool> {
     let mut command = Command::new(build.program("neap-traffic")?);
-    Ok(command.args(["--budget", "40"]).status()?.success())
+    let bounds = ["--budget", "40", "--min-cycles", "200"];
+    Ok(command.args(bounds).status()?.success())
 }
 
 /// The part with real processes: five cycles of every cell whose data plane lags for a second or not at

@@ -47,6 +47,9 @@ struct Cli {
     /// Ends after about this many seconds, with fewer cycles where they take long
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
+    /// Goes on beyond the budget until all cells together have run this many cycles
+    #[arg(long, default_value_t = 0, conflicts_with = "real")]
+    min_cycles: u64,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 7)]
     seed: u64,
@@ -141,6 +144,7 @@ fn played(cli: &Cli, cells: &[Cell], watch: Stopwatch) -> Vec<Result<SimulatedOu
                     let outcome = run_cell(RunOptions {
                         cell,
                         cycles: cli.cycles.unwrap_or(1000),
+                        min_cycles: cli.min_cycles.div_ceil(cells.len() as u64),
                         budget,
                         seed: cli.seed,
                         deviation: Deviation::None,
@@ -156,7 +160,7 @@ fn played(cli: &Cli, cells: &[Cell], watch: Stopwatch) -> Vec<Result<SimulatedOu
     outcomes.into_inner()
 }
 
-/// Prints the results; returns whether every request was answered once.
+/// Prints the results; returns whether every request was answered once and enough cycles were run.
 fn tell(
     cli: &Cli,
     cells: &[Cell],
@@ -178,8 +182,12 @@ fn tell(
     for error in &failed {
         eprintln!("✗ {error:#}");
     }
+    let enough = report::too_few(&good, cli.min_cycles).is_none_or(|why| {
+        eprintln!("✗ {why}");
+        false
+    });
     if good.is_empty() {
         return Err(anyhow!("nothing could be played"));
     }
-    Ok(failed.is_empty() && good.iter().all(SimulatedOutcome::holds))
+    Ok(enough && failed.is_empty() && good.iter().all(SimulatedOutcome::holds))
 }

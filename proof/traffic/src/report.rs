@@ -25,6 +25,12 @@ pub(crate) fn line(outcome: &SimulatedOutcome) -> String {
     )
 }
 
+/// Says so if all cells together ran fewer cycles than `least`.
+pub(crate) fn too_few(outcomes: &[SimulatedOutcome], least: u64) -> Option<String> {
+    let played: u64 = outcomes.iter().map(|outcome| outcome.cycles).sum();
+    (played < least).then(|| format!("{played} cycles were played, of at least {least}"))
+}
+
 /// The whole table.
 pub(crate) fn table(outcomes: &[SimulatedOutcome], took: Duration) -> String {
     let mut text = String::from(
@@ -76,4 +82,28 @@ pub(crate) fn table(outcomes: &[SimulatedOutcome], took: Duration) -> String {
         took.as_secs_f64(),
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use neap_traffic::{Cell, Deviation, RunOptions, run_cell};
+
+    use super::*;
+
+    #[test]
+    fn too_few_cycles_are_reported() {
+        let outcome = run_cell(RunOptions {
+            cell: Cell::all()[0],
+            cycles: 1,
+            min_cycles: 0,
+            budget: None,
+            seed: 7,
+            deviation: Deviation::None,
+        });
+        let outcomes = vec![outcome.unwrap(); 3];
+        assert_eq!(too_few(&outcomes, 3), None);
+        let why = too_few(&outcomes, 4).unwrap();
+        assert_eq!(why, "3 cycles were played, of at least 4");
+        assert!(too_few(&[], 1).is_some());
+    }
 }

@@ -19,7 +19,9 @@ pub struct RunOptions {
     pub cell: Cell,
     /// Cycles at most.
     pub cycles: u64,
-    /// Real time at most; at least one cycle is run.
+    /// Cycles at least, whatever the budget; one is always run.
+    pub min_cycles: u64,
+    /// Real time at most, beyond the least number of cycles.
     pub budget: Option<Duration>,
     /// The seed of all random numbers.
     pub seed: u64,
@@ -98,8 +100,9 @@ async fn run(options: RunOptions) -> Result<SimulatedOutcome> {
         .tasks
         .spawn(simulation.load.clone().run(stop.clone()));
     let mut cycles = 0;
+    let least = options.min_cycles.max(1);
     let in_time =
-        |cycles| cycles == 0 || options.budget.is_none_or(|budget| watch.elapsed() < budget);
+        |cycles| cycles < least || options.budget.is_none_or(|budget| watch.elapsed() < budget);
     while cycles < options.cycles && in_time(cycles) {
         simulation.cycle().await?;
         cycles += 1;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::time::Duration;
+
 use neap_traffic::{Cell, Deviation, Protocol, RunOptions, SimulatedOutcome, run_cell};
 
 fn asked(lag: u64, rate: u32, protocol: Protocol, deviation: Deviation) -> RunOptions {
@@ -13,6 +15,7 @@ fn asked(lag: u64, rate: u32, protocol: Protocol, deviation: Deviation) -> RunOp
     RunOptions {
         cell,
         cycles: 2,
+        min_cycles: 0,
         budget: None,
         seed: 7,
         deviation,
@@ -30,6 +33,18 @@ fn nothing_is_lost_when_a_service_sleeps_and_wakes() {
         assert!(outcome.holds(), "{outcome:#?}");
         assert_eq!(outcome.cycles, 2);
         assert!(outcome.tally.through > 100, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_cell_without_time_left_plays_its_least_number_of_cycles() {
+    for (min_cycles, played) in [(0, 1), (1, 1), (2, 2), (5, 2)] {
+        let outcome = run_cell(RunOptions {
+            min_cycles,
+            budget: Some(Duration::ZERO),
+            ..asked(0, 1, Protocol::Http1, Deviation::None)
+        });
+        assert_eq!(outcome.unwrap().cycles, played, "at least {min_cycles}");
     }
 }
 
