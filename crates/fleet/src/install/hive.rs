@@ -310,6 +310,16 @@ fn environment(request: &InstallRequest<'_>) -> Vec<(&'static str, String)> {
 /// The Secret with those variables.
 const ENVIRONMENT: &str = "aro-env-secret";
 
+/// The variables as a ClusterDeployment names them.
+fn installer_env(request: &InstallRequest<'_>) -> Vec<Value> {
+    let own = json!({"name": "ARO_UUID", "value": text(request.document, "/id")});
+    let of_secret = environment(request).into_iter().map(|(name, _)| {
+        let key = json!({"name": ENVIRONMENT, "key": name});
+        json!({"name": name, "valueFrom": {"secretKeyRef": key}})
+    });
+    std::iter::once(own).chain(of_secret).collect()
+}
+
 /// The domain of a cluster: a name without a dot is one below the domain of the provider.
 fn full_domain(request: &InstallRequest<'_>) -> String {
     let pointer = "/openShiftCluster/properties/clusterProfile/domain";
@@ -405,12 +415,6 @@ pub(super) fn deployment(request: &InstallRequest<'_>, namespace: &str) -> Value
     let subscription = text(document, "/partitionKey");
     let correlation = &document["correlationData"];
     let domain = full_domain(request);
-    let own = json!({"name": "ARO_UUID", "value": text(document, "/id")});
-    let of_secret = environment(request).into_iter().map(|(name, _)| {
-        let key = json!({"name": ENVIRONMENT, "key": name});
-        json!({"name": name, "valueFrom": {"secretKeyRef": key}})
-    });
-    let variables: Vec<_> = std::iter::once(own).chain(of_secret).collect();
     let name = id.map(|id| id.name).unwrap_or_default();
     json!({
         "apiVersion": CLUSTER_DEPLOYMENT.api_version,
@@ -457,7 +461,7 @@ pub(super) fn deployment(request: &InstallRequest<'_>, namespace: &str) -> Value
                 "releaseImage": text(request.version, "/openShiftPullspec"),
                 "installConfigSecretRef": {"name": "aro-installconfig"},
                 "manifestsSecretRef": {"name": "cluster-manifests-secret"},
-                "installerEnv": variables,
+                "installerEnv": installer_env(request),
             },
         },
     })
