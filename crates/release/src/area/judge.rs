@@ -37,6 +37,12 @@ fn is_stuck(payload: &ReleasePayload) -> bool {
     conditions.any(|it| it.type_ == conditions::STUCK && it.status == "True")
 }
 
+/// Whether nothing new is known of its runs.
+fn is_unproved(payload: &ReleasePayload) -> bool {
+    let record = payload.status.as_ref().and_then(|it| it.verdict.as_ref());
+    record.is_some_and(|record| !record.unproved.is_empty())
+}
+
 pub(super) fn payload_summary(object: &Value, _: Timestamp) -> String {
     let Ok(payload) = ReleasePayload::deserialize(object) else {
         return "cannot be decoded".to_owned();
@@ -62,6 +68,10 @@ pub(super) fn payload(object: &Value, _: Timestamp) -> Option<Assessment> {
         Phase::Pending | Phase::Ready if is_stuck(&payload) => {
             why.insert(0, message(&payload, conditions::STUCK).to_owned());
             advice.push(format!("neap release jobs {name}"));
+            Verdict::Degraded
+        }
+        Phase::Pending | Phase::Ready if is_unproved(&payload) => {
+            advice.push(format!("neap release accept {name} --reason TEXT"));
             Verdict::Degraded
         }
         Phase::Pending | Phase::Ready => Verdict::Progressing,
@@ -148,7 +158,7 @@ pub(super) fn stream(object: &Value, _: Timestamp) -> Option<Assessment> {
     };
     let is_broken = matches!(
         state.reason.as_str(),
-        "InvalidReleaseDefinition" | "TargetNotFound"
+        "InvalidReleaseDefinition" | "TargetNotFound" | "RunKeyMissing"
     );
     let verdict = if is_broken || !state.problems.is_empty() || !failing.is_empty() {
         Verdict::Degraded
@@ -240,5 +250,18 @@ mod tests {
         let why = payload(&accepted, Timestamp::UNIX_EPOCH).unwrap().why;
         let wanted = "job upgrade was left out at the cut: no accepted release matches";
         assert!(why.iter().any(|it| it == wanted), "{why:?}");
+    }
+
+    #[test]
+    fn what_waits_for_a_key_is_degraded() {
+        let waiting = json!({
+            "metadata": {"name": "r"}, "spec": {},
+            "status": {"verdict": {"phase": "Pending", "facts": "", "unproved": "the key is missing"}},
+        });
+        let assessed = payload(&waiting, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(assessed.verdict, Verdict::Degraded);
+        let missing = imagestream(0, Some("RunKeyMissing"));
+        let assessed = stream(&missing, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(assessed.verdict, Verdict::Degraded);
     }
 }

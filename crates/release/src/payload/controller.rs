@@ -396,15 +396,10 @@ impl PayloadController {
             ..before.clone()
         };
         let tools = &self.sources.tools;
-        match &decision.override_taken {
-            Some(text) => {
-                tools
-                    .with_reason(text)
-                    .update_status(before, &after)
-                    .await?
-            }
-            None => tools.update_status(before, &after).await?,
-        }
+        let reason = decision.override_taken.as_deref();
+        let stating = reason.map(|text| tools.with_reason(text));
+        let tools = stating.as_ref().unwrap_or(tools);
+        tools.update_status(before, &after).await?;
         if before == &after {
             return Ok(());
         }

@@ -43,12 +43,15 @@ pub struct RunKeys {
     entropy: Entropy,
     known: Arc<Mutex<BTreeMap<String, RunKey>>>,
     /// The newest key, or none if there is no usable one, and when the Secret was read for it.
-    last: Arc<Mutex<Option<(Uptime, Option<RunKey>)>>>,
+    last: Arc<Mutex<Option<NewestKey>>>,
     /// When the Secret was read for keys that it lacks.
     missed: Arc<Mutex<BTreeMap<String, Uptime>>>,
     /// The newest key, in place of that of the Secret.
     stand_in: Option<RunKey>,
 }
+
+/// The newest key of the Secret when it was read.
+type NewestKey = (Uptime, Option<RunKey>);
 
 impl RunKeys {
     /// The keys in `namespace`.

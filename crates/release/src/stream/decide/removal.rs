@@ -46,7 +46,11 @@ fn published(draft: &Draft<'_>) -> BTreeSet<String> {
 fn removes_reference(draft: &mut Draft<'_>, release: &Release<'_>) -> bool {
     let facts = draft.facts;
     let tag = release.name();
-    if let Some(job) = facts.jobs.get(&names::removal_job(tag)) {
+    let name = names::removal_job(tag);
+    if facts.taken.contains_key(&name) {
+        return false;
+    }
+    if let Some(job) = facts.jobs.get(&name) {
         let status = job.status.as_ref();
         let is_done = status.is_some_and(|status| status.completion_time.is_some());
         let conditions = status.and_then(|status| status.conditions.as_ref());

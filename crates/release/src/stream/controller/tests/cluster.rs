@@ -127,7 +127,7 @@ impl ReleaseReader for Images {
         };
         async move {
             if info.name == "slow" {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             Ok(info)
         }
