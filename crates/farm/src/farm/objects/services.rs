@@ -51,7 +51,8 @@ pub(super) fn metrics_ports(component: &Component) -> Vec<(&'static str, u16)> {
 /// if it is `monitored`: a pool has no Service of its own.
 pub(super) fn inner_service(component: &Component, monitored: bool) -> Option<DesiredObject> {
     let is_pool = component.kind == ComponentKind::Worker;
-    if !is_exposed(component) && !(is_pool && monitored) {
+    let is_wanted = is_exposed(component) || is_pool && monitored;
+    if !is_wanted {
         return None;
     }
     let mut object = base(component, &side_name(component));

@@ -44,6 +44,8 @@ use crate::{
 type RecordedCalls = Arc<Mutex<Vec<(String, String)>>>;
 /// Group, resource and verb.
 pub(super) type UsedRight = (String, String, String);
+type UsedRights = Arc<Mutex<BTreeSet<UsedRight>>>;
+type FailingPath = Arc<Mutex<Option<String>>>;
 
 /// The right that a request uses; none for requests that need none.
 fn right(request: &http::Request<kube::client::Body>) -> Option<UsedRight> {
@@ -73,6 +75,27 @@ fn right(request: &http::Request<kube::client::Body>) -> Option<UsedRight> {
     Some((group.to_owned(), resource, verb.to_owned()))
 }
 
+/// The client of the operator, whose requests are recorded, and whose writes to a path may fail.
+fn operator_client(
+    pocket: &Pocket,
+    calls: RecordedCalls,
+    rights: UsedRights,
+    failing: FailingPath,
+) -> Client {
+    let service = pocket.service();
+    let service = service.map_request(move |mut request: http::Request<kube::client::Body>| {
+        let path = request.uri().path().to_owned();
+        let writes = request.method() != http::Method::GET;
+        if writes && failing.lock().as_ref().is_some_and(|it| path.ends_with(it)) {
+            *request.uri_mut() = http::Uri::from_static("/nowhere");
+        }
+        calls.lock().push((request.method().to_string(), path));
+        rights.lock().extend(right(&request));
+        request
+    });
+    Client::new(service, "default")
+}
+
 pub(super) struct TestCluster {
     pub(super) client: Client,
     pub(super) queue: Arc<FakeQueue>,
@@ -80,12 +103,12 @@ pub(super) struct TestCluster {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     calls: RecordedCalls,
-    rights: Arc<Mutex<BTreeSet<UsedRight>>>,
+    rights: UsedRights,
     rolled: Mutex<Vec<String>>,
     /// Workloads whose pods never become ready.
     broken: Mutex<BTreeSet<String>>,
     /// The end of the path of writes that fail.
-    failing: Arc<Mutex<Option<String>>>,
+    failing: FailingPath,
     _pocket: Pocket,
 }
 
@@ -109,28 +132,13 @@ impl TestCluster {
             .unwrap();
         let client = Client::new(pocket.service(), "default");
         let calls = RecordedCalls::default();
-        let noted = calls.clone();
-        let rights = Arc::<Mutex<BTreeSet<UsedRight>>>::default();
-        let used = rights.clone();
-        let failing = Arc::<Mutex<Option<String>>>::default();
-        let fails = failing.clone();
-        let operator =
-            pocket
-                .service()
-                .map_request(move |mut request: http::Request<kube::client::Body>| {
-                    let path = request.uri().path().to_owned();
-                    let writes = request.method() != http::Method::GET;
-                    if writes && fails.lock().as_ref().is_some_and(|it| path.ends_with(it)) {
-                        *request.uri_mut() = http::Uri::from_static("/nowhere");
-                    }
-                    noted.lock().push((request.method().to_string(), path));
-                    used.lock().extend(right(&request));
-                    request
-                });
+        let rights = UsedRights::default();
+        let failing = FailingPath::default();
+        let operator = operator_client(&pocket, calls.clone(), rights.clone(), failing.clone());
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let (watches, watching) = Watches::new(clock);
         let context = Context {
-            client: Client::new(operator, "default"),
+            client: operator,
             watches,
             leadership: Leadership::without_election(clock),
             clock,
