@@ -1,6 +1,9 @@
 //! Versions, role sets, lists and operations of administrators.
 
+use neap_store::Commit;
+
 use super::*;
+use crate::documents::{BILLING, OPERATIONS, region_document, subscription_document};
 
 fn version(name: &str, members: &Value) -> Value {
     let mut body = json!({"properties": {
@@ -221,7 +224,7 @@ async fn fail(provider: &Provider, name: &str) {
         ttl: None,
         queue: QueueChange::Done,
     };
-    let commit = neap_store::Commit::default().with(write);
+    let commit = Commit::default().with(write);
     provider.store.commit(commit).await.unwrap();
 }
 
@@ -260,7 +263,7 @@ async fn the_audit_names_who_asked() {
     let by_jane = [
         ("x-ms-arm-resource-system-data", jane),
         ("x-ms-client-principal-name", "not-read-of-arm"),
-        ("x-ms-correlation-request-id", "c-7"),
+        ("x-ms-correlation-request-id", "of-jane"),
     ];
     let put = Some(cluster("blue"));
     let (_, headers, _) = provider.send_with("PUT", &blue, put, &by_jane).await;
@@ -270,7 +273,7 @@ async fn the_audit_names_who_asked() {
     let version = || version("4.20.1", &json!({"enabled": true}));
     let by_joe = [
         ("x-ms-client-principal-name", "joe"),
-        ("x-ms-correlation-request-id", "c-8"),
+        ("x-ms-correlation-request-id", "of-joe"),
     ];
     provider.send_with("POST", &cancel, None, &by_joe).await;
     fail(&provider, "blue").await;
@@ -286,7 +289,7 @@ async fn the_audit_names_who_asked() {
     let rows = provider.store.audit(100).await.unwrap();
     let told: Vec<_> = rows
         .iter()
-        .map(|row| (&*row.actor, &*row.action, row.detail.contains("c-8")))
+        .map(|row| (&*row.actor, &*row.action, row.detail.contains("of-joe")))
         .collect();
     assert_eq!(
         told,
@@ -299,6 +302,38 @@ async fn the_audit_names_who_asked() {
             ("an administrator", "delete OpenShiftVersions", false),
         ]
     );
-    assert!(rows[1].detail.contains("c-7"), "{}", rows[1].detail);
+    assert!(rows[1].detail.contains("of-jane"), "{}", rows[1].detail);
     assert!(rows[2].detail.starts_with("enough, "), "{}", rows[2].detail);
+}
+
+#[tokio::test]
+async fn long_lists_are_complete_and_in_order() {
+    // More than two pages of documents, and not a whole number of them.
+    const COUNT: usize = 437;
+    let provider = provider().await;
+    for number in 0..COUNT {
+        let id = format!("{number:04}");
+        // The newest in the middle of the order of ids.
+        let started = format!("2026-01-01T00:{:02}:{:02}Z", number % 60, number / 60);
+        let operation = json!({"id": id, "asyncOperation": {"startTime": started}});
+        let commit = Commit::default()
+            .create(region_document(BILLING, &id), json!({"id": id}))
+            .create(
+                subscription_document(OPERATIONS, SUBSCRIPTION, &id),
+                operation,
+            );
+        provider.store.commit(commit).await.unwrap();
+    }
+    let texts = async |path: &str, member: &str| {
+        let (status, _, body) = provider.send("GET", path, None).await;
+        assert_eq!(status, 200);
+        let rows = body["value"].as_array().unwrap().iter();
+        let rows = rows.map(|row| row[member].as_str().unwrap().to_owned());
+        rows.collect::<Vec<_>>()
+    };
+    let bills = texts("/admin/billingdocuments", "id").await;
+    assert!(bills.len() == COUNT && bills.is_sorted(), "{bills:?}");
+    let mut operations = texts("/admin/operations", "startTime").await;
+    operations.reverse();
+    assert!(operations.len() == COUNT && operations.is_sorted());
 }
