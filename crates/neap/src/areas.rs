@@ -27,7 +27,7 @@ use serde_json::Value;
 pub(crate) use self::{
     definitions::served,
     host::{Host, HostEnvironment, HostedParts, StartGate},
-    release::DemoCommand,
+    release::{DemoCommand, with_verbosity},
 };
 use crate::{exit::Failure, symbols::Symbols};
 

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     // Fails only if a provider is already installed, which serves as well.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(areas::with_verbosity(std::env::args_os()));
     if let Command::Launch { description } = &cli.command {
         return launch::run(description);
     }

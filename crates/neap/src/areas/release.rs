@@ -8,7 +8,7 @@ mod up;
 
 use neap_kit::area::Area;
 
-pub(crate) use self::demo::DemoCommand;
+pub(crate) use self::{cli::original_flags::with_verbosity, demo::DemoCommand};
 use super::{AreaModule, Host};
 use crate::exit::Failure;
 

@@ -51,12 +51,20 @@ pub(crate) struct RoleArgs {
     pub(crate) watch_namespace: Vec<String>,
 
     /// Address of /healthz, /readyz, /metrics and /debug/state.json
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8080")]
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8080", value_parser = listen_address)]
     pub(crate) listen: SocketAddr,
 
     /// Record every write in this file, whose last record is anchored in a ConfigMap
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_file: Option<PathBuf>,
+}
+
+/// An address; one without a host, as Go programs take it, is that of all interfaces.
+fn listen_address(text: &str) -> Result<SocketAddr, std::net::AddrParseError> {
+    match text.strip_prefix(':') {
+        Some(port) => format!("0.0.0.0:{port}").parse(),
+        None => text.parse(),
+    }
 }
 
 impl RoleArgs {
@@ -172,4 +180,17 @@ pub(crate) fn failed<E: std::error::Error + Coded>(what: &str, error: &E) -> Fai
     let remedy = catalogue().find(code.0).map_or("", |entry| entry.remedy);
     let what = format!("{what} cannot continue");
     Failure::new(code.0, Exit::Failed, &what, &chain(error)).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_host_is_that_of_all_interfaces() {
+        let address = |text: &str| listen_address(text).map(|it| it.to_string());
+        assert_eq!(address(":8080").unwrap(), "0.0.0.0:8080");
+        assert_eq!(address("127.0.0.1:9").unwrap(), "127.0.0.1:9");
+        assert!(address("8080").is_err() && address(":x").is_err());
+    }
 }

@@ -4,7 +4,7 @@ mod change;
 pub(super) mod controllers;
 mod list;
 mod moving;
-mod original_flags;
+pub(crate) mod original_flags;
 mod plan;
 pub(super) mod releases;
 mod show;
@@ -99,7 +99,7 @@ impl AreaCommand for Command {
             ReleaseCommand::HandBack(options) => {
                 block_on(moving::move_to(Owner::Original, &options, symbols, out))
             }
-            ReleaseCommand::Controller(options) => controllers::controller(*options),
+            ReleaseCommand::Controller(options) => controllers::controller(*options, symbols, out),
             ReleaseCommand::Payloads(options) => controllers::payloads(*options),
             ReleaseCommand::Tools(command) => command.run(out),
         }

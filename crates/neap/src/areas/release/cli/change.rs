@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write};
 
 use kube::api::ObjectMeta;
 use neap_kit::{
-    apply::{Object, ResourceKind},
+    apply::{Error, Object, ResourceKind, Writer},
     event::{EventDraft, EventRecorder},
     key::Key,
 };
@@ -28,6 +28,8 @@ use crate::{
 
 /// The source of Events of this command.
 const EVENT_SOURCE: &str = "neap-cli";
+/// How often a change is tried that others get in the way of.
+const MAX_TRIES: usize = 5;
 
 pub(super) async fn decide(
     options: &DecideOptions,
@@ -112,14 +114,35 @@ pub(super) async fn retry(
             )),
         );
     }
-    let mut attempts: BTreeMap<String, i32> = extra_attempts(&payload);
-    *attempts.entry(job.clone()).or_default() += 1;
-    let text = serde_json::to_string(&attempts).unwrap_or_default();
-    let change = json!({"metadata": {"annotations": {annotations::EXTRA_ATTEMPTS: text}}});
-    write(&releases, &payload, change).await?;
+    let read = async || releases.payload(&options.name).await;
+    add_attempt(&releases.writer(), payload.clone(), job, read).await?;
     let text = format!("job {job} of {} may run once more", options.name);
     record(&releases, &payload, "PayloadRetry", &text).await;
     print::text(out, &format!("{} {text}", symbols.done))
+}
+
+/// Allows one more run of `job`. All such runs are in one annotation, so it is written only in the state that was
+/// read; after a change by another it is read again.
+async fn add_attempt(
+    writer: &Writer,
+    mut payload: ReleasePayload,
+    job: &str,
+    read: impl AsyncFn() -> Result<ReleasePayload, Failure>,
+) -> Result<(), Failure> {
+    let kind = ResourceKind::of::<ReleasePayload>();
+    let mut tries = 0;
+    loop {
+        let mut attempts: BTreeMap<String, i32> = extra_attempts(&payload);
+        *attempts.entry(job.to_owned()).or_default() += 1;
+        let text = serde_json::to_string(&attempts).unwrap_or_default();
+        let change = json!({"metadata": {"annotations": {annotations::EXTRA_ATTEMPTS: text}}});
+        tries += 1;
+        match writer.merge(&kind, &payload.metadata, None, change).await {
+            Ok(_) => return Ok(()),
+            Err(Error::Conflict(_)) if tries < MAX_TRIES => payload = read().await?,
+            Err(error) => return Err(write_failed(&Key::of(&payload), &error)),
+        }
+    }
 }
 
 /// A release as commands take it, with its namespace.
@@ -198,10 +221,14 @@ pub(super) async fn pause(
     };
     let change = json!({"metadata": {"annotations": {annotations::PAUSED: value}}});
     write(&releases, &stream.source, change).await?;
-    let text = match reason.filter(|_| !options.resume) {
-        Some(reason) => format!("{} is paused: {reason}", stream.name),
-        None => format!("{} goes on", stream.name),
+    let (event, text) = match reason.filter(|_| !options.resume) {
+        Some(reason) => (
+            "StreamPaused",
+            format!("{} is paused: {reason}", stream.name),
+        ),
+        None => ("StreamResumed", format!("{} goes on", stream.name)),
     };
+    record(&releases, &stream.source, event, &text).await;
     print::text(out, &format!("{} {text}", symbols.done))
 }
 
@@ -227,10 +254,13 @@ where
         .map_err(|error| write_failed(&Key::of(object), &error))
 }
 
-async fn record(releases: &Releases, payload: &ReleasePayload, reason: &'static str, text: &str) {
+async fn record<K>(releases: &Releases, about: &K, reason: &'static str, text: &str)
+where
+    K: kube::Resource<DynamicType = ()>,
+{
     let recorder = EventRecorder::new(releases.writer(), EVENT_SOURCE, releases.clock);
     recorder
-        .record(payload, &EventDraft::normal(reason, text))
+        .record(about, &EventDraft::normal(reason, text))
         .await;
 }
 
@@ -250,7 +280,52 @@ pub(super) async fn annotate(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::{Api, Client, api::PostParams};
+    use neap_kit::{clock::Clock, lease::Leadership};
+    use neap_pocket::{Options, Pocket, environment::Environment};
+
     use super::*;
+
+    /// A server with one release, as two users have read it.
+    async fn server_with_release() -> (Pocket, Api<ReleasePayload>, Writer, ReleasePayload) {
+        let pocket = Pocket::open(Options::new(Environment::simulated(7)));
+        let pocket = pocket.await.unwrap();
+        let client = Client::new(pocket.service(), "default");
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let definition = neap_release::api::release_payload_definition();
+        let made = PostParams::default();
+        definitions.create(&made, &definition).await.unwrap();
+        clock.sleep(Duration::from_millis(100)).await;
+        let leadership = Leadership::without_election(clock);
+        let writer = Writer::new(client.clone(), "neap-cli", leadership, clock);
+        let payloads: Api<ReleasePayload> = Api::default_namespaced(client);
+        let payload = json!({
+            "apiVersion": "release.openshift.io/v1alpha1", "kind": "ReleasePayload",
+            "metadata": {"name": "r"}, "spec": {},
+        });
+        let payload = serde_json::from_value(payload).unwrap();
+        let payload = payloads.create(&made, &payload).await.unwrap();
+        (pocket, payloads, writer, payload)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_users_who_retry_jobs_at_once_neither_loses_a_run() {
+        let (_pocket, payloads, writer, read_by_both) = server_with_release().await;
+        let read = async || Ok(payloads.get("r").await.unwrap());
+        for job in ["aws", "gcp", "aws"] {
+            let stale = read_by_both.clone();
+            add_attempt(&writer, stale, job, read).await.unwrap();
+        }
+        let attempts = extra_attempts(&payloads.get("r").await.unwrap());
+        assert_eq!(
+            attempts,
+            BTreeMap::from([("aws".to_owned(), 2), ("gcp".to_owned(), 1)])
+        );
+    }
 
     #[test]
     fn only_the_newest_release_is_cut_again() {

@@ -1,6 +1,6 @@
 //! `neap release controller` and `neap release payloads`: the processes in a cluster.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{io::Write, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
 use neap_kit::{assembly::Assembly, context::Context, manager::Component};
@@ -24,11 +24,16 @@ use neap_release::{
     },
 };
 
-use super::original_flags::{self, ControllerFlags, PayloadFlags};
+use super::{
+    ValidateOptions,
+    original_flags::{self, ControllerFlags, Kubeconfigs, PayloadFlags},
+    validate,
+};
 use crate::{
     areas::role::{self, RoleArgs},
     cli::duration,
     exit::{Exit, Failure},
+    symbols::Symbols,
 };
 
 /// The name of the writer that creates the Secret of run tokens.
@@ -40,7 +45,12 @@ pub(super) struct ControllerOptions {
     role: RoleArgs,
 
     /// Namespace of sources, targets and mirrors; may be repeated. The first has the controller's Secrets
-    #[arg(long, value_name = "NAMESPACE", required = true, value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        required_unless_present = "validate_configs",
+        value_delimiter = ','
+    )]
     release_namespace: Vec<String>,
 
     /// Further namespace that releases may be published to; may be repeated
@@ -48,8 +58,12 @@ pub(super) struct ControllerOptions {
     publish_namespace: Vec<String>,
 
     /// Namespace of the Jobs that assemble releases
-    #[arg(long, value_name = "NAMESPACE")]
-    job_namespace: String,
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        required_unless_present = "validate_configs"
+    )]
+    job_namespace: Option<String>,
 
     /// Namespace of ProwJobs; by default that of the Jobs
     #[arg(long, value_name = "NAMESPACE")]
@@ -112,6 +126,17 @@ pub(super) struct ControllerOptions {
     #[arg(long)]
     with_payloads: bool,
 
+    /// File with the global qualifiers, for --with-payloads and --validate-configs
+    #[arg(long, value_name = "FILE")]
+    release_qualifiers_config_path: Option<PathBuf>,
+
+    /// Check the configurations below this directory and exit, as neap release validate does
+    #[arg(long, value_name = "DIR")]
+    validate_configs: Option<PathBuf>,
+
+    #[command(flatten)]
+    kubeconfigs: Kubeconfigs,
+
     #[command(flatten)]
     original: ControllerFlags,
 }
@@ -154,7 +179,21 @@ pub(super) struct PayloadsOptions {
 /// The Lease of the original.
 const ORIGINAL_LOCK: &str = "release-payload-controller-lock";
 
-pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> {
+pub(super) fn controller(
+    mut options: ControllerOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    if let Some(directory) = options.validate_configs {
+        let qualifiers = options.release_qualifiers_config_path;
+        let options = ValidateOptions {
+            directory,
+            qualifiers,
+        };
+        return validate::validate(&options, symbols, out);
+    }
+    let cluster = &mut options.role.cluster;
+    cluster.kubeconfig = options.kubeconfigs.only(cluster.kubeconfig.take())?;
     // Who writes nothing needs no Lease.
     options.role.leader_elect &= !options.dry_run;
     let options = &options;
@@ -162,9 +201,10 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
     role::run("neap-release-controller", &options.role, |assembly, _| {
         original_flags::warn(&options.original.given());
         let context = context(assembly);
+        let qualifiers = options.release_qualifiers_config_path.clone();
         let files = ConfigFiles {
             jobs: options.job_config.clone(),
-            qualifiers: None,
+            qualifiers: qualifiers.filter(|_| options.with_payloads),
         };
         let prow = files
             .prow()
@@ -172,11 +212,14 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
         let prow = SharedProwConfig::new(prow);
         let stream_options = options.stream_options();
         let mut all = streams(&context, stream_options, prow.clone())?;
-        let qualifiers = SharedQualifiers::default();
+        let qualifiers = files
+            .qualifiers()
+            .map_err(|error| not_set_up(&error.to_string()))?;
+        let qualifiers = SharedQualifiers::new(qualifiers);
         if options.with_payloads {
             let namespace = options.release_namespace.first();
             let namespace = namespace.map_or("", String::as_str);
-            let jobs = Some(options.job_namespace.clone());
+            let jobs = options.job_namespace.clone();
             all.extend(verdicts(&context, namespace, jobs, qualifiers.clone())?);
         }
         all.push(config_files::component(
@@ -191,13 +234,14 @@ pub(super) fn controller(mut options: ControllerOptions) -> Result<(), Failure> 
 
 impl ControllerOptions {
     fn stream_options(&self) -> StreamOptions {
-        let prow = self.prow_namespace.as_ref().unwrap_or(&self.job_namespace);
+        let jobs = self.job_namespace.as_deref().unwrap_or_default();
+        let prow = self.prow_namespace.as_deref().unwrap_or(jobs);
         let first = self
             .release_namespace
             .first()
             .map(String::as_str)
             .unwrap_or_default();
-        let mut options = StreamOptions::new(first, &self.job_namespace, prow);
+        let mut options = StreamOptions::new(first, jobs, prow);
         options
             .release_namespaces
             .clone_from(&self.release_namespace);
@@ -337,4 +381,69 @@ pub(in crate::areas::release) fn not_set_up(why: &str) -> Failure {
     let what = "the release controllers cannot be set up";
     Failure::new("NT-RELEASE-0005", Exit::Refused, what, why)
         .remedy("correct what is named; nothing was started")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: ControllerOptions,
+    }
+
+    fn parsed(arguments: &[&str]) -> Result<ControllerOptions, clap::Error> {
+        let arguments = ["neap"].iter().chain(arguments);
+        Cli::try_parse_from(arguments).map(|cli| cli.options)
+    }
+
+    #[test]
+    fn configurations_are_checked_without_namespaces_and_without_a_cluster() {
+        assert!(parsed(&[]).is_err(), "a controller needs namespaces");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let file = folder.path().join("nightly.json");
+        let check = || {
+            let options = parsed(&["--validate-configs", path]).unwrap();
+            let mut out = Vec::new();
+            let checked = controller(options, Symbols::choose(true), &mut out);
+            (checked.is_ok(), String::from_utf8(out).unwrap())
+        };
+        std::fs::write(&file, r#"{"name": "a", "to": "release"}"#).unwrap();
+        let (is_valid, printed) = check();
+        assert!(
+            is_valid && printed.contains("1 configuration is valid"),
+            "{printed}"
+        );
+        std::fs::write(&file, r#"{"name": "a", "to": "release", "publsh": {}}"#).unwrap();
+        let (is_valid, printed) = check();
+        assert!(
+            !is_valid && printed.contains("nightly.json: publsh"),
+            "{printed}"
+        );
+    }
+
+    #[test]
+    fn arguments_of_the_original_start_a_controller() {
+        let options = parsed(&[
+            "--release-namespace=ocp",
+            "--job-namespace=ci-release",
+            "--prow-namespace=ci",
+            "--listen=:8080",
+            "--release-qualifiers-config-path=/etc/qualifiers.yaml",
+            "--non-prow-job-kubeconfig=/etc/k",
+            "--prow-job-kubeconfig=/etc/k",
+            "--tools-image-stream-tag=:tests",
+        ]);
+        let options = options.unwrap();
+        assert_eq!(options.role.listen.to_string(), "0.0.0.0:8080");
+        let only = options.kubeconfigs.only(None).unwrap();
+        assert_eq!(only, Some(PathBuf::from("/etc/k")));
+        let streams = options.stream_options();
+        let namespaces = (streams.job_namespace, streams.prow_namespace);
+        assert_eq!(namespaces, ("ci-release".to_owned(), "ci".to_owned()));
+    }
 }
