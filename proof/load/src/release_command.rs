@@ -6,6 +6,9 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use neap_load::{measure::Figure, release};
 
+/// How often the example is applied.
+const EXAMPLE_TIMES: usize = 3;
+
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseCommand {
     /// The figure to measure
@@ -32,6 +35,8 @@ enum ReleaseFigure {
     ProwJobs,
     /// Both controllers beside 300 streams, 5,000 payloads and 100,000 ProwJobs
     Controllers,
+    /// The example, from kubectl apply to an accepted payload
+    Example,
 }
 
 impl ReleaseCommand {
@@ -44,6 +49,7 @@ impl ReleaseCommand {
             ReleaseFigure::Imports => release::imports(neap, registry()?).await,
             ReleaseFigure::ProwJobs => release::prow_jobs(neap).await,
             ReleaseFigure::Controllers => release::controllers(neap, self.divide).await,
+            ReleaseFigure::Example => release::example(neap, EXAMPLE_TIMES).await,
         }
     }
 }

@@ -11,11 +11,33 @@ use super::{
 use crate::process;
 
 pub(super) fn figures() -> Vec<Box<dyn Figure>> {
-    vec![Box::new(Controllers), Box::new(Quiet)]
+    vec![
+        Box::new(Measured {
+            name: "300 streams, 5 000 payloads, 100 000 ProwJobs",
+            what: "controllers",
+            lines: &LINES,
+        }),
+        Box::new(Measured {
+            name: "the example in neap up",
+            what: "example",
+            lines: &EXAMPLE,
+        }),
+        Box::new(Quiet),
+    ]
 }
 
-/// Both controllers in one process, beside 300 streams, 5,000 payloads and 100,000 ProwJobs.
-struct Controllers;
+/// What `neap-load release` measures: both controllers in one process beside many objects, and the example.
+struct Measured {
+    name: &'static str,
+    /// The argument of `neap-load release`.
+    what: &'static str,
+    lines: &'static [Line],
+}
+
+const EXAMPLE: [Line; 2] = [
+    Line::new("accepted", "examples/release applied to accepted", "s").asked(Limit(60.0)),
+    Line::new("accepted worst", "the same, the slowest", "s"),
+];
 
 /// Writes in ten minutes of virtual time in which nothing happens.
 struct Quiet;
@@ -36,16 +58,17 @@ const LINES: [Line; 5] = [
 
 const WRITES: Line = Line::new("writes", "writes in 10 quiet minutes", "").asked(Limit(0.0));
 
-impl Figure for Controllers {
+impl Figure for Measured {
     fn name(&self) -> &'static str {
-        "300 streams, 5 000 payloads, 100 000 ProwJobs"
+        self.name
     }
 
     fn measure(&self, subjects: &Subjects) -> Result<Vec<Row>> {
         let mut command = subjects.ours.load();
-        command.args(["release", "controllers"]);
+        command.args(["release", self.what]);
         let figures: Value = serde_json::from_str(&process::output(&mut command)?)?;
-        LINES.iter().map(|line| line.row(&figures, None)).collect()
+        let lines = self.lines.iter();
+        lines.map(|line| line.row(&figures, None)).collect()
     }
 }
 
@@ -75,6 +98,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_release_after_more_than_a_minute_is_too_late() {
+        for (accepted, holds) in [(12.5, true), (60.5, false)] {
+            let figures = json!({"accepted": accepted, "accepted worst": accepted});
+            let row = EXAMPLE[0].row(&figures, None).unwrap();
+            assert_eq!(row.holds(), Some(holds));
+        }
+    }
 
     #[test]
     fn one_write_in_quiet_minutes_is_too_many() {
