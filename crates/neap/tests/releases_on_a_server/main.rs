@@ -18,14 +18,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use neap_release::{
-    api::{ReleasePayload, annotations},
+    api::{ProwJob, ReleasePayload, annotations},
     image_stream::api::ImageStream,
     payload::Phase,
     replay::replay,
 };
 use serde_json::{Value, json};
 
-use self::server::{Releases, SOURCE, imported};
+use self::server::{Releases, SOURCE, STREAM, imported};
 
 #[tokio::test]
 async fn a_release_is_accepted_and_published_and_at_rest_nothing_is_written() {
@@ -87,6 +87,21 @@ async fn a_release_is_rejected_overridden_and_its_events_say_so() {
             .then_some(())
     };
     server.until("both verdicts are Events", reasons).await;
+    let shown = server.neap(&["release", "show", &name]);
+    assert!(shown.contains("Override  Accepted: it is known"), "{shown}");
+    server.neap(&["release", "pause", STREAM, "--reason", "a freeze"]);
+    server.neap(&["release", "pause", STREAM, "--resume"]);
+    let told = async || {
+        let parameters = ListParams::default();
+        let events = server.api::<Event>().list(&parameters).await.unwrap();
+        let reasons = events.items.into_iter().filter_map(|event| event.reason);
+        let reasons: Vec<_> = reasons.collect();
+        ["PayloadOverridden", "StreamPaused", "StreamResumed"]
+            .iter()
+            .all(|one| reasons.iter().any(|it| it == one))
+            .then_some(())
+    };
+    server.until("each act of a user is an Event", told).await;
     // What the definition forbids.
     let source = json!({"payloadVerificationDataSource": "ImageStreamTagAnnotation"});
     let patch = Patch::Merge(json!({"spec": {"payloadVerificationConfig": source}}));
@@ -228,4 +243,85 @@ async fn tags_of_a_stable_stream_are_adopted() {
     server.end_job(&name).await;
     server.end_run("4.21.0-aws", "success").await;
     server.is("4.21.0", Phase::Accepted).await;
+}
+
+#[tokio::test]
+async fn accepted_releases_expire_and_the_newest_five_stay() {
+    let server = Releases::start("expired", &[]).await;
+    server.declare_nightly(json!({"expires": "1s"})).await;
+    let mut known: Vec<String> = Vec::new();
+    for number in 2..9 {
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        let name = server.next_release(&names).await;
+        server.end_job(&name).await;
+        server.is(&name, Phase::Accepted).await;
+        known.push(name);
+        if known.len() < 7 {
+            server.new_image(number).await;
+        }
+    }
+    let kept = known.split_off(2);
+    server
+        .until("the oldest two are removed", async || {
+            let tags = server.tags().await;
+            let names: Vec<_> = tags.into_iter().map(|(name, _)| name).collect();
+            (names == kept).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn an_upgrade_starts_from_the_release_before_and_the_first_is_accepted_without() {
+    let server = Releases::start("upgraded", &["e2e-upgrade"]).await;
+    let upgrade = json!({"prowJob": {"name": "e2e-upgrade"}, "upgrade": true});
+    server
+        .declare_nightly(json!({"verify": {"upgrade": upgrade}}))
+        .await;
+    let first = server.next_release(&[]).await;
+    server.end_job(&first).await;
+    server.is(&first, Phase::Accepted).await;
+    let shown = server.neap(&["release", "show", &first]);
+    let why = "job upgrade: no accepted release matches";
+    assert!(shown.contains(why), "{shown}");
+    server.new_image(2).await;
+    let second = server.next_release(&[&first]).await;
+    server.end_job(&second).await;
+    let run = format!("{second}-upgrade");
+    server.end_run(&run, "success").await;
+    server.is(&second, Phase::Accepted).await;
+    let run = server.api::<ProwJob>().get(&run).await.unwrap();
+    let from = &run.metadata.annotations.unwrap()[annotations::FROM_TAG];
+    assert_eq!(*from, first);
+}
+
+#[tokio::test]
+async fn a_stream_is_handed_over_and_back_and_only_its_owner_cuts_releases() {
+    let server = Releases::start_with("handed", &[], &["--handed-over-only"]).await;
+    server.declare_nightly(json!({})).await;
+    let hand_over = ["release", "hand-over", STREAM, "--wait", "1s"];
+    let printed = server.neap(&hand_over);
+    assert!(
+        printed.contains("neap release controller owns"),
+        "{printed}"
+    );
+    let first = server.next_release(&[]).await;
+    server.end_job(&first).await;
+    server.is(&first, Phase::Accepted).await;
+    let printed = server.neap(&["release", "hand-back", STREAM, "--wait", "1s"]);
+    assert!(
+        printed.contains("OpenShift's release-controller owns"),
+        "{printed}"
+    );
+    let source = server.api::<ImageStream>().get(SOURCE).await.unwrap();
+    let all = source.metadata.annotations.unwrap();
+    assert!(all.contains_key(annotations::CONFIG), "{all:?}");
+    // Not ours any more: these images are released only after the stream is ours again, with those that follow.
+    server.new_image(2).await;
+    server.clock.sleep(Duration::from_secs(5)).await;
+    server.new_image(3).await;
+    server.neap(&hand_over);
+    let second = server.next_release(&[&first]).await;
+    server.end_job(&second).await;
+    server.is(&second, Phase::Accepted).await;
+    assert_eq!(server.tags().await.len(), 2, "nothing was cut in between");
 }

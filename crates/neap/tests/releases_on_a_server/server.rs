@@ -40,6 +40,7 @@ pub(crate) struct Releases {
     pub(crate) clock: Clock,
     controllers: Child,
     folder: tempfile::TempDir,
+    kubeconfig: PathBuf,
 }
 
 impl Drop for Releases {
@@ -52,6 +53,11 @@ impl Drop for Releases {
 impl Releases {
     /// Controllers for a namespace of their own, whose Prow knows these jobs.
     pub(crate) async fn start(namespace: &str, jobs: &[&str]) -> Self {
+        Self::start_with(namespace, jobs, &[]).await
+    }
+
+    /// The same with further arguments of the controllers.
+    pub(crate) async fn start_with(namespace: &str, jobs: &[&str], more: &[&str]) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let kubeconfig = PathBuf::from(std::env::var_os(SERVER).expect(SERVER));
         let file = Kubeconfig::read_from(&kubeconfig).unwrap();
@@ -95,8 +101,9 @@ impl Releases {
             ])
             .args(["--registry", REGISTRY, "--job-config"])
             .arg(prow)
+            .args(more)
             .arg("--kubeconfig")
-            .arg(kubeconfig)
+            .arg(&kubeconfig)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -108,7 +115,25 @@ impl Releases {
             clock,
             controllers,
             folder,
+            kubeconfig,
         }
+    }
+
+    /// Runs a command of a user in the namespace, and returns what it prints.
+    pub(crate) fn neap(&self, arguments: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_neap"))
+            .args(arguments)
+            .args(["-n", &self.namespace, "--kubeconfig"])
+            .arg(&self.kubeconfig)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {printed}{complaint}"
+        );
+        printed
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>
