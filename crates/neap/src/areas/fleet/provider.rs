@@ -123,7 +123,7 @@ fn sealing_keys(folder: &Path) -> Result<Vec<(String, [u8; 32])>, Failure> {
     })?;
     let mut keys = Vec::new();
     let first = folder.join("encryption.key");
-    // Who has lost the first version goes on with the second one alone.
+    // A folder whose first version is lost goes on with the second one alone.
     if first.exists() || !folder.join("encryption-2.key").exists() {
         keys.push(("1".to_owned(), key(&first)?));
     }
