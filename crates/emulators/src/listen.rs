@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::Request;
+use http::{Request, Response, StatusCode, header};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -11,6 +11,7 @@ use hyper_util::{
 use neap_kit::{
     client::Body,
     clock::Clock,
+    http::check_host,
     manager::{Component, accept},
 };
 use tokio::{
@@ -70,20 +71,37 @@ async fn serve_connection<S: System>(
 ) {
     // An error of the service is an injected fault: the connection breaks, as it should.
     let service = service_fn(move |request: Request<Incoming>| {
+        let refused = check_host(request.version(), request.uri(), request.headers()).err();
         let mut request = request.map(Body::new);
         if over_tls {
             request.extensions_mut().insert(OverTls);
         }
-        emulator.clone().oneshot(request)
+        let emulator = emulator.clone();
+        async move {
+            match refused {
+                Some(why) => Ok(bad_request(why)),
+                None => emulator.oneshot(request).await,
+            }
+        }
     });
     let mut server = auto::Builder::new(TokioExecutor::new());
     server
         .http1()
+        // A client may shut its side after the request.
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(CLIENT_TIMEOUT);
     server.http2().timer(TokioTimer::new());
     // A client that disconnects concerns only itself.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn bad_request(why: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("{why}\n")));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    let kind = header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use http::StatusCode;
+use futures::future::BoxFuture;
 use neap_kit::client::{Client, Error, Fault, Proxies, Refusal, RetryPolicy, Trust};
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinSet,
+};
 use tokio_rustls::rustls::{
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -130,4 +133,65 @@ async fn a_registry_behind_tls_sends_callers_to_its_own_token_endpoint() {
     let challenge = refused.header("www-authenticate").unwrap();
     let realm = format!(r#"Bearer realm="https://{host}/token""#);
     assert!(challenge.starts_with(&realm), "{challenge}");
+}
+
+/// A system that answers after the server has looked several times for more from its client.
+struct Slow;
+
+impl System for Slow {
+    fn respond(self: Arc<Self>, _: Request<Body>) -> BoxFuture<'static, Response<Body>> {
+        Box::pin(async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            Response::new(Body::from("answered"))
+        })
+    }
+}
+
+/// What a client gets that sends `request` and then shuts its side.
+async fn answer_of(request: &str) -> String {
+    let emulator = Emulator::new(Slow, Clock::system());
+    let (mut near, far) = tokio::io::duplex(4096);
+    near.write_all(request.as_bytes()).await.unwrap();
+    near.shutdown().await.unwrap();
+    let mut answer = String::new();
+    let reading = near.read_to_string(&mut answer);
+    let (read, ()) = tokio::join!(reading, serve_connection(far, emulator, false));
+    read.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_client_that_shuts_its_side_gets_its_answer_and_a_host_is_named_once() {
+    for (target, hosts, status, end) in [
+        ("/ HTTP/1.1", "Host: x\r\n", 200, "answered"),
+        ("/ HTTP/1.0", "", 200, "answered"),
+        ("/ HTTP/1.1", "", 400, "has no Host header\n"),
+        (
+            "/ HTTP/1.1",
+            "Host: x\r\nHost: x\r\n",
+            400,
+            "more than one Host header\n",
+        ),
+        (
+            "/ HTTP/1.1",
+            "Host: x y\r\n",
+            400,
+            "the Host header is invalid\n",
+        ),
+        ("http://x/ HTTP/1.1", "Host: x\r\n", 200, "answered"),
+        (
+            "http://y/ HTTP/1.1",
+            "Host: x\r\n",
+            400,
+            "the target of the request differ\n",
+        ),
+    ] {
+        let request = format!("GET {target}\r\n{hosts}\r\n");
+        let answer = answer_of(&request).await;
+        let found = answer.split(' ').nth(1).map(str::parse);
+        assert_eq!(found, Some(Ok(status)), "{request:?}: {answer}");
+        assert!(answer.ends_with(end), "{request:?}: {answer}");
+    }
 }

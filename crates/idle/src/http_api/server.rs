@@ -9,6 +9,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use neap_kit::{
     clock::Clock,
+    http::check_host,
     manager::{Component, accept},
 };
 use tokio::net::{TcpListener, TcpStream};
@@ -63,6 +64,9 @@ async fn serve_connection(stream: TcpStream, handler: Arc<dyn Handler>, clock: C
 )]
 async fn respond(handler: &dyn Handler, request: Request<Incoming>) -> ApiResponse {
     let (head, body) = request.into_parts();
+    if let Err(why) = check_host(head.version, &head.uri, &head.headers) {
+        return text(StatusCode::BAD_REQUEST, why);
+    }
     let Ok(body) = Limited::new(body, MAX_REQUEST_BYTES).collect().await else {
         return text(
             StatusCode::PAYLOAD_TOO_LARGE,

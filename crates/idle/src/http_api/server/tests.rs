@@ -68,3 +68,21 @@ async fn invalid_http_is_refused() {
     let response = exchange(b"hello\r\n\r\n").await;
     assert!(response.starts_with("HTTP/1.1 400"), "{response}");
 }
+
+#[tokio::test]
+async fn a_request_names_its_host_once_and_as_its_target_does() {
+    for (target, hosts, status) in [
+        ("/a HTTP/1.1", "Host: x\r\n", 200),
+        ("/a HTTP/1.0", "", 200),
+        ("/a HTTP/1.1", "", 400),
+        ("/a HTTP/1.1", "Host: x\r\nHost: x\r\n", 400),
+        ("/a HTTP/1.1", "Host: x y\r\n", 400),
+        ("http://x/a HTTP/1.1", "Host: x\r\n", 200),
+        ("http://y/a HTTP/1.1", "Host: x\r\n", 400),
+    ] {
+        let request = format!("GET {target}\r\n{hosts}Connection: close\r\n\r\n");
+        let response = exchange(request.as_bytes()).await;
+        let found = response.split(' ').nth(1).map(str::parse);
+        assert_eq!(found, Some(Ok(status)), "{request:?}: {response}");
+    }
+}
