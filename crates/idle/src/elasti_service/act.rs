@@ -1,6 +1,8 @@
 //! Carries a decision out: the plan, the status, the Events and the cleanup, in this order. It makes no
 //! choice.
 
+mod freed_ports;
+
 use k8s_openapi::{
     api::{core::v1::ObjectReference, discovery::v1::EndpointSlice},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -9,7 +11,6 @@ use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, PlannedChange, ResourceKind},
     builder::OWN_WRITE_TIMEOUT,
-    event::EventDraft,
     key::Key,
     why::chain,
 };
@@ -20,10 +21,7 @@ use super::{
     decide::{Decision, ServiceChange},
     facts::Facts,
 };
-use crate::{
-    api::{ElastiService, ElastiServiceStatus},
-    target::canonical_kind,
-};
+use crate::api::{ElastiService, ElastiServiceStatus};
 
 impl ServiceReconciler {
     pub(super) async fn act(&self, facts: &Facts, decision: Decision) -> Result<(), Error> {
@@ -77,20 +75,15 @@ impl ServiceReconciler {
 
     async fn execute(&self, service: &ElastiService, change: ServiceChange) -> Result<(), Error> {
         tracing::debug!(%change, "write");
-        let scales_to = change.scales_to();
+        let if_refused = change.if_refused();
         let change = match change {
             ServiceChange::Write(change) => change,
-            ServiceChange::FreePorts { ports, .. } => {
-                return self.sources.ports.free(&self.tools, &ports).await;
-            }
+            ServiceChange::FreePorts { ports, .. } => return self.free_ports(&ports).await,
         };
         let adds_resolvers = writes_slice(&change);
         let written = self.tools.writer.execute_change(change).await;
-        if let (Some(replicas), Err(error @ Error::Refused { .. })) = (scales_to, &written) {
-            let target = &service.spec.scale_target_ref;
-            let (kind, name) = (canonical_kind(&target.kind), &target.name);
-            let message = format!("{kind} {name} could not be scaled to {replicas}: {error}");
-            let event = EventDraft::warning("FailedToScale", message);
+        if let (Some(mut event), Err(error @ Error::Refused { .. })) = (if_refused, &written) {
+            event.message = format!("{}: {error}", event.message);
             self.tools.record(service, &event).await;
         }
         if let (Some(written), true) = (written?, adds_resolvers) {

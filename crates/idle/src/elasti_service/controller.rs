@@ -94,10 +94,8 @@ pub(super) struct ServiceReconciler {
 impl ServiceReconciler {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let found = self.sources.watched.services.all.get(&key);
-        let ports = &self.sources.ports;
-        ports
-            .free_after(&self.tools, &key, found.as_deref())
-            .await?;
+        let left = self.sources.ports.left_behind(&key, found.as_deref());
+        self.free_ports(&left).await?;
         let Some(service) = found else {
             self.sources.remove(&key);
             self.meter.emit(&ServiceDeleted(&key));

@@ -22,7 +22,10 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::ResourceExt;
 use neap_kit::apply::{ObjectRef, ResourceKind};
 
-pub(super) use self::{gather::FactSources, pods::FIRST_LOOK, resting::resting};
+pub(super) use self::{
+    gather::FactSources, pods::FIRST_LOOK, port_allotment::freed, ports::freed_data,
+    resting::resting,
+};
 pub use self::{
     pods::{PodProblem, PodStates},
     ports::{GrantedPorts, PortRange, PortsExhausted},

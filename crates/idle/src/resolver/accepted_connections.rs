@@ -75,34 +75,34 @@ impl AcceptedConnections {
         *sources.counted.entry(source).or_default() += 1;
     }
 
-    /// Those of `asked` that were accepted here within [`ACCEPTED_RETENTION`].
+    /// Those of `addresses` that were accepted here within [`ACCEPTED_RETENTION`].
     pub fn accepted_among<'a>(
         &self,
-        asked: impl IntoIterator<Item = &'a SocketAddr>,
+        addresses: impl IntoIterator<Item = &'a SocketAddr>,
     ) -> Vec<SocketAddr> {
         let mut sources = self.shared.sources.lock();
         sources.expire(self.clock.uptime());
-        let asked = asked.into_iter().copied();
-        asked
+        let addresses = addresses.into_iter().copied();
+        addresses
             .filter(|source| sources.counted.contains_key(&canonical(*source)))
             .collect()
     }
 
-    /// Sources that connected to one of `ports` within this time and are not in `asked`, at most
+    /// Sources that connected to one of `ports` within this time and are not in `expected`, at most
     /// [`MAX_UNEXPECTED_SOURCES`].
     pub fn unexpected_sources(
         &self,
-        asked: &[SocketAddr],
+        expected: &[SocketAddr],
         ports: &[u16],
         within: Duration,
     ) -> Vec<SocketAddr> {
-        let asked: BTreeSet<_> = asked.iter().copied().map(canonical).collect();
+        let expected: BTreeSet<_> = expected.iter().copied().map(canonical).collect();
         let now = self.clock.uptime();
         let sources = self.shared.sources.lock();
         let lately = sources.order.iter().rev();
         let lately = lately.take_while(|(since, ..)| now.saturating_sub(*since) <= within);
         lately
-            .filter(|(_, source, port)| ports.contains(port) && !asked.contains(source))
+            .filter(|(_, source, port)| ports.contains(port) && !expected.contains(source))
             .map(|(_, source, _)| *source)
             .take(MAX_UNEXPECTED_SOURCES)
             .collect()

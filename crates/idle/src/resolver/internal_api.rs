@@ -66,15 +66,15 @@ impl ResolverState for InternalApi {
     }
 
     fn activity(&self) -> ActivityReport {
-        let asked = self.resolver.activity.all();
+        let activities = self.resolver.activity.all();
         let queued = self.resolver.held_requests.queue_sizes();
-        let services = asked.into_iter().map(|(key, asked)| {
+        let services = activities.into_iter().map(|(key, recorded)| {
             let held = queued.get(&key).map_or(0, |queued| queued.requests);
             let activity = ServiceActivity {
-                last: asked.last,
+                last: recorded.last,
                 held: held as u64,
-                requests: asked.requests,
-                cold: asked.cold,
+                requests: recorded.requests,
+                cold: recorded.cold,
             };
             (key.to_string(), activity)
         });

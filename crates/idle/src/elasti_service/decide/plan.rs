@@ -8,6 +8,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{ResourceExt, api::ObjectMeta};
 use neap_kit::{
     apply::{DesiredObject, IfExists, ObjectRef, Plan, PlannedChange, ResourceKind},
+    event::EventDraft,
     key::Key,
 };
 use serde_json::json;
@@ -48,6 +49,18 @@ impl ServiceChange {
             }) => patch["spec"]["replicas"].as_i64(),
             _ => None,
         }
+    }
+
+    /// The Event to record if the API server refuses the change. What the server said follows its message.
+    pub fn if_refused(&self) -> Option<EventDraft> {
+        let replicas = self.scales_to()?;
+        let Self::Write(PlannedChange::Merge { kind, metadata, .. }) = self else {
+            return None;
+        };
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let kind = &kind.resource.kind;
+        let message = format!("{kind} {name} could not be scaled to {replicas}");
+        Some(EventDraft::warning("FailedToScale", message))
     }
 }
 
@@ -277,5 +290,41 @@ fn finalizer_change(service: &ElastiService, present: bool, why: &str) -> Planne
         subresource: None,
         patch: json!({"metadata": {"finalizers": finalizers}}),
         reason: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::ConfigMap};
+
+    use super::*;
+
+    #[test]
+    fn a_refused_scale_is_an_event_that_names_what_was_scaled() {
+        let metadata = ObjectMeta {
+            name: Some("former".to_owned()),
+            ..ObjectMeta::default()
+        };
+        let scale = scale_change(&ResourceKind::of::<StatefulSet>(), &metadata, 3, "it wakes");
+        assert_eq!(
+            ServiceChange::Write(scale).if_refused(),
+            Some(EventDraft::warning(
+                "FailedToScale",
+                "StatefulSet former could not be scaled to 3"
+            ))
+        );
+        let other = PlannedChange::Merge {
+            kind: ResourceKind::of::<ConfigMap>(),
+            metadata: Box::new(metadata),
+            subresource: None,
+            patch: json!({"spec": {"replicas": 3}}),
+            reason: String::new(),
+        };
+        assert_eq!(ServiceChange::Write(other).if_refused(), None);
+        let freed = ServiceChange::FreePorts {
+            ports: vec![1],
+            reason: String::new(),
+        };
+        assert_eq!(freed.if_refused(), None);
     }
 }

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod cycle;
+mod deletion;
 mod failing;
 mod never;
 

@@ -1,21 +1,21 @@
-//! The allotment of resolver ports among all services, and the ConfigMap that records freed ones.
+//! The allotment of resolver ports among all services. Freed ones are read from a ConfigMap, which `act`
+//! writes.
 
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::{ResourceExt, api::ObjectMeta};
+use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, ResourceKind},
+    apply::Error,
     builder::Tools,
     key::Key,
     watch::{Cache, Index},
 };
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 
 use super::ports::{
-    GrantedPorts, PortHolder, PortLedger, PortRange, PortsExhausted, freed_data, grant, parse_freed,
+    GrantedPorts, PortHolder, PortLedger, PortRange, PortsExhausted, grant, parse_freed,
 };
 use crate::{
     api::{ElastiService, ResolverPort},
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The ConfigMap in the namespace of the operator that records freed ports and when they were freed.
-pub(in crate::elasti_service) const FREED_PORTS: &str = "neaptide-idle-freed-ports";
+const FREED_PORTS: &str = "neaptide-idle-freed-ports";
 
 #[derive(Debug)]
 pub(in crate::elasti_service) struct PortAllotment {
@@ -63,23 +63,19 @@ impl PortAllotment {
             .retain(|_, (holder, _)| holder != key);
     }
 
-    /// Records as freed the ports of an ElastiService of this name that is gone, even if another one of the
-    /// name exists now. One whose finalizer was respected has freed its ports before.
-    pub(in crate::elasti_service) async fn free_after(
+    /// The ports of an ElastiService of this name that is gone, even if another one of the name exists now.
+    /// One whose finalizer was respected has freed its ports before.
+    pub(in crate::elasti_service) fn left_behind(
         &self,
-        tools: &Tools,
         key: &Key,
         now: Option<&ElastiService>,
-    ) -> Result<(), Error> {
+    ) -> Vec<i32> {
         let uid = now.and_then(ResourceExt::uid);
-        let held: Vec<i32> = {
-            let last = self.last_holder.lock();
-            let held = last
-                .iter()
-                .filter(|(_, (holder, was))| holder == key && (now.is_none() || *was != uid));
-            held.map(|(port, _)| *port).collect()
-        };
-        self.free(tools, &held).await
+        let last = self.last_holder.lock();
+        let held = last
+            .iter()
+            .filter(|(_, (holder, was))| holder == key && (now.is_none() || *was != uid));
+        held.map(|(port, _)| *port).collect()
     }
 
     /// The ports that `service` has or may have.
@@ -160,80 +156,26 @@ impl PortAllotment {
         Ok(granted)
     }
 
-    async fn read_freed(&self, tools: &Tools) -> Result<Option<ConfigMap>, Error> {
-        tools
-            .writer
-            .find(&Key::new(&self.namespace, FREED_PORTS))
-            .await
+    /// The ConfigMap that records freed ports.
+    pub(in crate::elasti_service) fn freed_ports_key(&self) -> Key {
+        Key::new(&self.namespace, FREED_PORTS)
     }
 
-    /// Records that `ports` are freed.
-    pub(in crate::elasti_service) async fn free(
-        &self,
-        tools: &Tools,
-        ports: &[i32],
-    ) -> Result<(), Error> {
-        if ports.is_empty() {
-            return Ok(());
-        }
-        let now = tools.clock.now();
-        match self.read_freed(tools).await? {
-            Some(live) => self.update(tools, live, ports, now).await?,
-            None => self.create(tools, ports, now).await?,
-        }
+    async fn read_freed(&self, tools: &Tools) -> Result<Option<ConfigMap>, Error> {
+        tools.writer.find(&self.freed_ports_key()).await
+    }
+
+    /// Forgets who had `ports`, which are recorded as freed.
+    pub(in crate::elasti_service) fn forget(&self, ports: &[i32]) {
         self.promised.lock().retain(|port, _| !ports.contains(port));
         self.last_holder
             .lock()
             .retain(|port, _| !ports.contains(port));
-        Ok(())
-    }
-
-    async fn create(&self, tools: &Tools, ports: &[i32], now: Timestamp) -> Result<(), Error> {
-        let map = ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(FREED_PORTS.to_owned()),
-                namespace: Some(self.namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            data: Some(freed_data(&BTreeMap::new(), ports, now)),
-            ..ConfigMap::default()
-        };
-        match tools.writer.create(&map).await? {
-            Some(_) => Ok(()),
-            None => Err(Error::Conflict(Key::of(&map))),
-        }
-    }
-
-    /// Writes only new entries and those whose quarantine is over: another operator may write beside us.
-    async fn update(
-        &self,
-        tools: &Tools,
-        live: ConfigMap,
-        ports: &[i32],
-        now: Timestamp,
-    ) -> Result<(), Error> {
-        let before = freed(&live);
-        let kept = freed_data(&before, ports, now);
-        let had = live.data.unwrap_or_default();
-        let gone = had.keys().filter(|port| !kept.contains_key(*port));
-        let gone = gone.map(|port| (port.clone(), Value::Null));
-        let new = ports.iter().map(|port| (port.to_string(), json!(now)));
-        let data: BTreeMap<String, Value> = gone.chain(new).collect();
-        let metadata = ObjectMeta {
-            resource_version: None,
-            ..live.metadata
-        };
-        let kind = ResourceKind::of::<ConfigMap>();
-        let change = json!({"data": data});
-        tools
-            .writer
-            .merge(&kind, &metadata, None, change)
-            .await
-            .map(drop)
     }
 }
 
-fn freed(map: &ConfigMap) -> BTreeMap<i32, Timestamp> {
+/// The recorded freed ports.
+pub(in crate::elasti_service) fn freed(map: &ConfigMap) -> BTreeMap<i32, Timestamp> {
     map.data.as_ref().map(parse_freed).unwrap_or_default()
 }
 

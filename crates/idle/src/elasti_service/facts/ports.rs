@@ -163,7 +163,7 @@ pub(super) fn parse_freed(data: &BTreeMap<String, String>) -> BTreeMap<i32, Time
 }
 
 /// The data to record once `ports` are freed, without those whose quarantine is over.
-pub(super) fn freed_data(
+pub(in crate::elasti_service) fn freed_data(
     freed: &BTreeMap<i32, Timestamp>,
     ports: &[i32],
     now: Timestamp,
