@@ -266,7 +266,7 @@ fn store_failed(error: &neap_store::Error) -> Failure {
     if let neap_store::Error::OtherKey(_) = error {
         let what = "cannot use the folder of keys";
         return Failure::new("NT-FLEET-0012", Exit::Refused, what, &chain(error)).remedy(
-            "name the folder of the other processes with --keys, or restore it; if the key is lost, see docs/fleet/back-up-and-restore.md",
+            "name the folder of the other processes with --keys (in neap up: keep the folder of --data), or restore it; if the key is lost, see docs/fleet/back-up-and-restore.md",
         );
     }
     let what = "cannot open the store of the fleet";
