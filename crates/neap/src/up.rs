@@ -38,7 +38,10 @@ use self::{
     transcript::Transcript,
 };
 pub(crate) use self::{
-    identity::clock_problems, limits::raise_open_files, listen::Listen, signals::Signals,
+    identity::clock_problems,
+    limits::{ConnectionLimits, raise_open_files},
+    listen::Listen,
+    signals::Signals,
 };
 use crate::{
     cli::UpOptions,
@@ -119,11 +122,14 @@ async fn start(
     let identity = Identity::load_or_create(stored("identity").as_deref(), &names, environment)?;
     let tls = identity.tls(supplied)?;
     transcript.done("identity", identity.origin().describe());
+    let now = environment.clock.now();
+    let mut problems = supplied.clock_problems(now);
     if options.data.is_some() {
-        for problem in clock_problems(folder.path(), environment.clock.now()) {
-            tracing::warn!(problem, "the clock of this machine is wrong");
-            transcript.note(&problem);
-        }
+        problems.extend(clock_problems(folder.path(), now));
+    }
+    for problem in problems {
+        tracing::warn!(problem, "the clock of this machine is wrong");
+        transcript.note(&problem);
     }
 
     let authenticator = identity.authenticator(supplied, environment.clock.clone())?;

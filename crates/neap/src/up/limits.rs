@@ -30,23 +30,30 @@ const RESERVED_FILES: u64 = 512;
 /// Connections to the API server, at most, however many files may be open.
 const MAX_API_CONNECTIONS: u64 = 20_000;
 
+/// Connections to the API server of an installed cluster, at least: its clients wait for each other if the
+/// process may open few files.
+const MIN_CLUSTER_CONNECTIONS: usize = 16;
+
 /// How many connections there may be at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ConnectionLimits {
+pub(crate) struct ConnectionLimits {
     /// To the API server.
     pub(super) api: usize,
     /// Through service addresses; each takes two descriptors.
     pub(super) proxy: usize,
+    /// To the API servers of all installed clusters together.
+    clusters: usize,
 }
 
 impl ConnectionLimits {
     /// Those that fit the limit on open files.
-    pub(super) fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         Self::within(getrlimit(Resource::Nofile).current)
     }
 
     /// Half of the files that are not reserved are for service addresses, a quarter is for the API
-    /// server, and the rest for the resolver and for what API connections open.
+    /// server, an eighth for installed clusters, and the rest for the resolver and for what API connections
+    /// open.
     fn within(files: Option<u64>) -> Self {
         let files = files.unwrap_or(u64::MAX);
         let free = files.saturating_sub(RESERVED_FILES.min(files / 2));
@@ -54,7 +61,13 @@ impl ConnectionLimits {
         Self {
             api: count((free / 4).min(MAX_API_CONNECTIONS)),
             proxy: count(free / 4),
+            clusters: count(free / 8),
         }
+    }
+
+    /// Connections to the API server of one of `clusters` installed clusters.
+    pub(crate) fn of_cluster(self, clusters: usize) -> usize {
+        (self.clusters / clusters.max(1)).max(MIN_CLUSTER_CONNECTIONS)
     }
 }
 
@@ -71,16 +84,29 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_the_store() {
-        for (files, api, proxy) in [
-            (Some(0), 1, 1),
-            (Some(256), 32, 32),
-            (Some(1024), 128, 128),
-            (Some(4096), 896, 896),
-            (Some(1 << 20), 20_000, 262_016),
+        for (files, api, proxy, clusters) in [
+            (Some(0), 1, 1, 1),
+            (Some(256), 32, 32, 16),
+            (Some(1024), 128, 128, 64),
+            (Some(4096), 896, 896, 448),
+            (Some(1 << 20), 20_000, 262_016, 131_008),
         ] {
             let limits = ConnectionLimits::within(files);
-            assert_eq!(limits, ConnectionLimits { api, proxy }, "{files:?}");
+            let expected = ConnectionLimits {
+                api,
+                proxy,
+                clusters,
+            };
+            assert_eq!(limits, expected, "{files:?}");
         }
         assert_eq!(ConnectionLimits::within(None).api, 20_000);
+    }
+
+    #[test]
+    fn clusters_share_their_connections() {
+        let limits = |files| ConnectionLimits::within(Some(files));
+        assert_eq!(limits(1 << 20).of_cluster(100), 1310);
+        assert_eq!(limits(1 << 20).of_cluster(0), 131_008);
+        assert_eq!(limits(1024).of_cluster(100), 16, "few, and not none");
     }
 }

@@ -32,7 +32,7 @@ use rustls::{
 use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
-use crate::up::private;
+use crate::up::{ConnectionLimits, private};
 
 /// The port of the API of a cluster that has an address of its own.
 const API_PORT: u16 = 6443;
@@ -53,7 +53,17 @@ pub(super) struct PocketFactory {
     folder: PathBuf,
     addresses: ClusterAddresses,
     environment: Environment,
-    running: Mutex<HashMap<String, (StartedCluster, CancellationToken)>>,
+    /// Connections to the API server of each cluster. The share does not depend on how many clusters there
+    /// are now, since a cluster keeps it.
+    max_connections: usize,
+    running: Mutex<HashMap<String, RunningCluster>>,
+}
+
+struct RunningCluster {
+    cluster: StartedCluster,
+    stop: CancellationToken,
+    /// Cancelled when the server has closed its store, or its task was dropped.
+    closed: CancellationToken,
 }
 
 /// The authority of a cluster, PEM.
@@ -73,13 +83,14 @@ impl PocketFactory {
     ) -> Self {
         Self {
             folder,
+            max_connections: ConnectionLimits::of_process().of_cluster(addresses.own.len()),
             addresses,
             environment,
             running: Mutex::default(),
         }
     }
 
-    async fn open(&self, id: &str) -> Result<(StartedCluster, CancellationToken), Problem> {
+    async fn open(&self, id: &str) -> Result<RunningCluster, Problem> {
         let folder = self.folder.join(id);
         private::create_folder(&folder)?;
         let authority = Authority::load_or_create(&folder)?;
@@ -107,15 +118,22 @@ impl PocketFactory {
             )?),
             ..Credentials::default()
         };
-        let service = pocket.service().authenticated_by(Arc::new(credentials));
+        let service = pocket
+            .service()
+            .authenticated_by(Arc::new(credentials))
+            .with_max_connections(self.max_connections);
         let tls = authority.server(address.ip(), Some(roots))?;
-        let stop = CancellationToken::new();
-        let stopped = stop.clone().cancelled_owned();
+        let (stop, closed) = (CancellationToken::new(), CancellationToken::new());
+        let (stopped, closing) = (stop.clone().cancelled_owned(), closed.clone().drop_guard());
         let serving = async move {
             if let Err(error) = wire::serve(socket, tls, service, stopped).await {
                 tracing::error!(%error, "a cluster is no longer served");
             }
-            pocket.close();
+            // The last sync may be slow.
+            if let Err(error) = tokio::task::spawn_blocking(move || pocket.close()).await {
+                tracing::error!(%error, "the store of a cluster was not closed cleanly");
+            }
+            drop(closing);
         };
         self.environment
             .spawner
@@ -127,7 +145,11 @@ impl PocketFactory {
             signer_key: authority.key,
             client,
         };
-        Ok((cluster, stop))
+        Ok(RunningCluster {
+            cluster,
+            stop,
+            closed,
+        })
     }
 }
 
@@ -165,12 +187,13 @@ impl ClusterFactory for PocketFactory {
     fn start<'a>(&'a self, spec: &'a ClusterSpec) -> BoxFuture<'a, Result<StartedCluster, String>> {
         async move {
             let mut running = self.running.lock().await;
-            if let Some((cluster, _)) = running.get(&spec.id) {
-                return Ok(cluster.clone());
+            if let Some(running) = running.get(&spec.id) {
+                return Ok(running.cluster.clone());
             }
             let opened = self.open(&spec.id).await;
-            let (cluster, stop) = opened.map_err(|error| error.to_string())?;
-            running.insert(spec.id.clone(), (cluster.clone(), stop));
+            let opened = opened.map_err(|error| error.to_string())?;
+            let cluster = opened.cluster.clone();
+            running.insert(spec.id.clone(), opened);
             Ok(cluster)
         }
         .boxed()
@@ -179,15 +202,21 @@ impl ClusterFactory for PocketFactory {
     fn running<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<StartedCluster>> {
         async move {
             let running = self.running.lock().await;
-            running.get(id).map(|(cluster, _)| cluster.clone())
+            running.get(id).map(|running| running.cluster.clone())
         }
         .boxed()
     }
 
     fn destroy<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
         async move {
-            if let Some((_, stop)) = self.running.lock().await.remove(id) {
+            let tokens = |running: &RunningCluster| (running.stop.clone(), running.closed.clone());
+            let running = self.running.lock().await.get(id).map(tokens);
+            if let Some((stop, closed)) = running {
                 stop.cancel();
+                // A server that still writes would make files in the folder that is removed. It stays
+                // known until then, so that a second call waits as well.
+                closed.cancelled().await;
+                self.running.lock().await.remove(id);
             }
             match fs::remove_dir_all(self.folder.join(id)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
@@ -270,3 +299,6 @@ impl Authority {
         Ok(Arc::new(config))
     }
 }
+
+#[cfg(test)]
+mod tests;

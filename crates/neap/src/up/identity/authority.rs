@@ -160,10 +160,7 @@ impl CertificateWithKey {
 
     /// When the certificate begins to be valid.
     pub(super) fn valid_from(&self) -> Result<Timestamp, Error> {
-        self.read(|certificate| {
-            let seconds = certificate.validity().not_before.timestamp();
-            Timestamp::from_second(seconds).unwrap_or(Timestamp::MIN)
-        })
+        valid_from(&self.certificate_der()?)
     }
 
     /// Whether the certificate covers all of these names and addresses, and its subject differs from its
@@ -198,6 +195,14 @@ impl CertificateWithKey {
         let certificate = params.signed_by(&key, &issuer)?;
         Ok(Self::new(&certificate, &key))
     }
+}
+
+/// When a certificate begins to be valid.
+pub(super) fn valid_from(certificate: &CertificateDer<'_>) -> Result<Timestamp, Error> {
+    read(certificate, |certificate| {
+        let seconds = certificate.validity().not_before.timestamp();
+        Timestamp::from_second(seconds).unwrap_or(Timestamp::MIN)
+    })
 }
 
 /// Parses a certificate and applies `inspect` to it.

@@ -78,6 +78,7 @@ impl TestServer {
 static NOTHING: LazyLock<SuppliedCredentials> = LazyLock::new(|| SuppliedCredentials {
     tokens: Tokens::default(),
     authorities: RootCertStore::empty(),
+    valid_from: Vec::new(),
 });
 
 #[tokio::test]
@@ -221,6 +222,7 @@ async fn supplied_authorities_and_tokens_are_accepted_beside_our_own() {
     let supplied = SuppliedCredentials {
         tokens,
         authorities,
+        valid_from: Vec::new(),
     };
     let clock = ours.clock.clone();
     let authenticator = identity.authenticator(&supplied, clock).unwrap();
