@@ -1,7 +1,9 @@
 //! `neap up`: its transcript, files, socket, errors and shutdown.
 
+mod background;
 mod https_client;
 mod identity;
+mod restricted;
 pub(crate) mod sandbox;
 mod stop;
 

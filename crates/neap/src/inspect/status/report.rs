@@ -79,7 +79,7 @@ pub(crate) struct ObjectStatus {
     /// object of an area.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
-    /// Whether a newer object has replaced what it belongs to: its problem needs nobody any more.
+    /// Whether a newer object has replaced what it belongs to: its problem needs no action any more.
     #[serde(skip)]
     pub(crate) is_superseded: bool,
 }

@@ -165,3 +165,23 @@ fn service_account_tokens_survive_a_restart_and_are_never_logged() {
         assert!(!logged.contains(part), "{part} in {logged}");
     }
 }
+
+#[test]
+fn an_authority_of_clients_that_is_not_valid_yet_is_reported_at_start() {
+    let sandbox = Sandbox::new();
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    parameters.not_before = rcgen::date_time_ymd(2100, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(2110, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let authority = parameters.self_signed(&key).unwrap().pem();
+    let path = sandbox.path("clients.pem");
+    fs::write(&path, authority).unwrap();
+    let neap = sandbox.up(&["--bare", "--client-ca-file", path.to_str().unwrap()]);
+    let told = format!(
+        "the certificate 1 in {} is valid from 2100-01-01T00:00:00Z on",
+        path.display()
+    );
+    let transcript: Vec<_> = neap.transcript().split_whitespace().collect();
+    assert!(transcript.join(" ").contains(&told), "{transcript:?}");
+}
