@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     io::{self, SeekFrom},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -28,7 +29,7 @@ pub(super) struct Contents {
     /// The folder of the files; none keeps them in memory.
     folder: Option<PathBuf>,
     max: u64,
-    state: Mutex<ContentsState>,
+    state: Arc<Mutex<ContentsState>>,
 }
 
 #[derive(Debug, Default)]
@@ -46,18 +47,67 @@ struct Stored {
     content: Option<Bytes>,
 }
 
-/// A content that is being received.
+/// A content that is being received. Its room and its file are given back when it is dropped before it is stored, as
+/// when its client disconnects.
 #[derive(Debug)]
 pub(super) struct Incoming {
     sink: Sink,
-    received: u64,
+    room: Room,
     hasher: DigestHasher,
 }
 
 #[derive(Debug)]
 enum Sink {
     Memory(BytesMut),
-    File { file: File, path: PathBuf },
+    File { file: File, path: Unfinished },
+}
+
+/// Bytes that are in use.
+#[derive(Debug)]
+struct Room {
+    state: Arc<Mutex<ContentsState>>,
+    bytes: u64,
+}
+
+impl Room {
+    /// Takes more of at most `max`; false if there is none.
+    fn take(&mut self, bytes: u64, max: u64) -> bool {
+        let mut state = self.state.lock();
+        let used = state.used.saturating_add(bytes);
+        if used > max {
+            return false;
+        }
+        state.used = used;
+        self.bytes += bytes;
+        true
+    }
+
+    /// The bytes, which stay in use.
+    fn keep(mut self) -> u64 {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut state = self.state.lock();
+        state.used = state.used.saturating_sub(self.bytes);
+    }
+}
+
+/// A file that is removed unless it is moved to its place before.
+#[derive(Debug)]
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %self.0.display(), %error, "an unfinished upload stays");
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Contents {
@@ -65,7 +115,7 @@ impl Contents {
         Self {
             folder: None,
             max,
-            state: Mutex::default(),
+            state: Arc::default(),
         }
     }
 
@@ -92,7 +142,7 @@ impl Contents {
         Self {
             folder: Some(folder),
             max,
-            state: Mutex::new(state),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
@@ -154,13 +204,18 @@ impl Contents {
             None => Sink::Memory(BytesMut::new()),
             Some(folder) => {
                 let path = folder.join("uploads").join(id);
-                let file = File::create_new(&path).await?;
+                // The file may be created although this is no longer waited for.
+                let path = Unfinished(path);
+                let file = File::create_new(&path.0).await?;
                 Sink::File { file, path }
             }
         };
         Ok(Incoming {
             sink,
-            received: 0,
+            room: Room {
+                state: self.state.clone(),
+                bytes: 0,
+            },
             hasher: Algorithm::Sha256.hasher(),
         })
     }
@@ -171,16 +226,10 @@ impl Contents {
         incoming: &mut Incoming,
         part: &[u8],
     ) -> Result<(), RegistryError> {
-        {
-            let mut state = self.state.lock();
-            let used = state.used.saturating_add(part.len() as u64);
-            if used > self.max {
-                let message = format!("the registry holds at most {} bytes", self.max);
-                return Err(RegistryError::new(ErrorCode::Full, message));
-            }
-            state.used = used;
+        if !incoming.room.take(part.len() as u64, self.max) {
+            let message = format!("the registry holds at most {} bytes", self.max);
+            return Err(RegistryError::new(ErrorCode::Full, message));
         }
-        incoming.received += part.len() as u64;
         match &mut incoming.sink {
             Sink::Memory(content) => content.extend_from_slice(part),
             Sink::File { file, .. } => file.write_all(part).await?,
@@ -196,23 +245,18 @@ impl Contents {
         expected: &Digest,
         now: Uptime,
     ) -> Result<(), RegistryError> {
-        let received = incoming.received;
-        let content = match self.verified(incoming, expected).await {
-            Ok(content) => content,
-            Err(error) => {
-                self.release(received);
-                return Err(error);
-            }
-        };
+        let Incoming { sink, room, hasher } = incoming;
+        let content = self.verified(sink, hasher, expected).await?;
+        let size = room.keep();
         let mut state = self.state.lock();
         let stored = Stored {
-            size: received,
+            size,
             touched: now,
             content,
         };
         if state.stored.insert(expected.clone(), stored).is_some() {
             // It was there before, and counts once.
-            state.used = state.used.saturating_sub(received);
+            state.used = state.used.saturating_sub(size);
         }
         Ok(())
     }
@@ -220,10 +264,10 @@ impl Contents {
     /// Moves a content to its place after checking its digest; returns it if it is kept in memory.
     async fn verified(
         &self,
-        incoming: Incoming,
+        sink: Sink,
+        hasher: DigestHasher,
         expected: &Digest,
     ) -> Result<Option<Bytes>, RegistryError> {
-        let Incoming { sink, hasher, .. } = incoming;
         let streamed = hasher.finish();
         match sink {
             Sink::Memory(content) => {
@@ -239,35 +283,20 @@ impl Contents {
                 drop(file);
                 let matches = streamed == *expected || {
                     expected.algorithm() != Algorithm::Sha256
-                        && digest_of(&path, expected.algorithm()).await? == *expected
+                        && digest_of(&path.0, expected.algorithm()).await? == *expected
                 };
                 let folder = self.folder.as_deref().unwrap_or(Path::new("."));
                 if !matches {
-                    fs::remove_file(&path).await?;
                     return Err(mismatch(expected, &streamed));
                 }
                 let place = blob_path(folder, expected);
                 if let Some(parent) = place.parent() {
                     fs::create_dir_all(parent).await?;
                 }
-                fs::rename(&path, place).await?;
+                fs::rename(&path.0, place).await?;
                 Ok(None)
             }
         }
-    }
-
-    /// Drops what was received.
-    pub(super) async fn abort(&self, incoming: Incoming) -> io::Result<()> {
-        self.release(incoming.received);
-        match incoming.sink {
-            Sink::Memory(_) => Ok(()),
-            Sink::File { path, .. } => fs::remove_file(path).await,
-        }
-    }
-
-    fn release(&self, bytes: u64) {
-        let mut state = self.state.lock();
-        state.used = state.used.saturating_sub(bytes);
     }
 
     /// Removes a content.
@@ -290,7 +319,7 @@ impl Contents {
 
 impl Incoming {
     pub(super) fn received(&self) -> u64 {
-        self.received
+        self.room.bytes
     }
 }
 

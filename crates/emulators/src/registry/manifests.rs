@@ -119,18 +119,10 @@ impl Registry {
         if self.contents.length(digest, now).is_some() {
             return Ok(());
         }
-        // Held under the lock of changes, so the name is not used twice.
-        let mut incoming = self
-            .contents
-            .begin(&format!("manifest-{}", digest.hex()))
-            .await?;
-        match self.contents.append(&mut incoming, content).await {
-            Ok(()) => self.contents.commit(incoming, digest, now).await,
-            Err(error) => {
-                self.contents.abort(incoming).await?;
-                Err(error)
-            }
-        }
+        // A name of its own: of a request whose client has disconnected, the file may still be there.
+        let mut incoming = self.contents.begin(&self.uploads.next_id()).await?;
+        self.contents.append(&mut incoming, content).await?;
+        self.contents.commit(incoming, digest, now).await
     }
 
     /// Removes a tag, or a manifest with all of its tags.

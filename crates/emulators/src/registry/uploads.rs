@@ -38,7 +38,8 @@ struct Upload {
 }
 
 impl Uploads {
-    fn next_id(&self) -> String {
+    /// A name that no other content has while it is received.
+    pub(super) fn next_id(&self) -> String {
         let mut count = self.count.lock();
         *count += 1;
         let half = |salt: u8| self.random.hash_one((*count, salt));
@@ -110,7 +111,7 @@ impl Registry {
         if let Some(digest) = query(&uri, "digest") {
             let finished = self.receive_all(name, &id, &upload, &digest, request).await;
             if finished.is_err() {
-                self.drop_upload(&id, &upload).await?;
+                self.drop_upload(&id, &upload).await;
             }
             return finished;
         }
@@ -217,32 +218,28 @@ impl Registry {
 
     pub(super) async fn cancel_upload(&self, name: &RepositoryName, id: &str) -> Answer {
         let upload = self.uploads.find(name, id)?;
-        self.drop_upload(id, &upload).await?;
+        self.drop_upload(id, &upload).await;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         Ok(response)
     }
 
-    async fn drop_upload(&self, id: &str, upload: &Upload) -> Result<(), RegistryError> {
+    async fn drop_upload(&self, id: &str, upload: &Upload) {
         self.uploads.close(id);
-        let incoming = upload.incoming.lock().await.take();
-        match incoming {
-            Some(incoming) => Ok(self.contents.abort(incoming).await?),
-            None => Ok(()),
-        }
+        drop(upload.incoming.lock().await.take());
     }
 
     /// Gives up the uploads that got no data for too long; returns their number.
-    pub(super) async fn drop_stale_uploads(&self) -> Result<usize, RegistryError> {
+    pub(super) async fn drop_stale_uploads(&self) -> usize {
         let now = self.clock.uptime();
         let Some(before) = now.checked_sub(self.settings.upload_expiry) else {
-            return Ok(0);
+            return 0;
         };
         let stale = self.uploads.stale(before);
         for (id, upload) in &stale {
-            self.drop_upload(id, upload).await?;
+            self.drop_upload(id, upload).await;
         }
-        Ok(stale.len())
+        stale.len()
     }
 }
 

@@ -1,8 +1,9 @@
 //! What is kept in a folder, over restarts, and what is collected.
 
-use std::time::Duration;
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use http::Method;
+use serde_json::json;
 
 use super::{Digest, MAX, Settings, Stage, body_of, clock, image};
 use crate::registry::{Collected, Registry};
@@ -167,4 +168,36 @@ async fn an_upload_without_data_is_given_up() {
     assert_eq!(stage.system().collect().await.unwrap().uploads, 1);
     assert_eq!(stage.get(place).await.status, 404);
     assert_eq!(stage.system().size(), 0);
+}
+
+/// Carries out a request until it has waited this number of times; then its client disconnects.
+async fn disconnect_after(waits: u32, request: impl Future) {
+    let mut request = pin!(request);
+    let mut left = waits;
+    poll_fn(|context| {
+        if left == 0 || request.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        Poll::Pending
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_keeps_no_manifest_from_being_pushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = in_folder(&folder).await;
+    let config = stage.push_blob("a", b"{}").await;
+    let layer = stage.push_blob("a", b"layer").await;
+    let mut expected = stage.system().size();
+    for waits in 0..20 {
+        let mut manifest = image(&config, &layer);
+        manifest["annotations"] = json!({"number": waits.to_string()});
+        disconnect_after(waits, stage.put_manifest("a", "v1", &manifest)).await;
+        let pushed = stage.put_manifest("a", "v1", &manifest).await;
+        assert_eq!(pushed.status, 201, "after {waits}: {pushed:?}");
+        expected += manifest.to_string().len() as u64;
+        assert_eq!(stage.system().size(), expected, "after {waits}");
+    }
 }
