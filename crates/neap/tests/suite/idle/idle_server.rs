@@ -73,9 +73,15 @@ impl IdleServer {
 
     /// Waits until `neap idle show` of the example fulfils `is`; returns its JSON.
     pub(crate) async fn shows(&self, is: impl Fn(&Value) -> bool) -> Value {
+        self.shows_of("hello", is).await
+    }
+
+    /// The same of another service.
+    pub(crate) async fn shows_of(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let line = format!("idle show {name}");
         let polling = async {
             loop {
-                let show = self.json("idle show hello");
+                let show = self.json(&line);
                 if is(&show) {
                     return show;
                 }
@@ -83,23 +89,24 @@ impl IdleServer {
             }
         };
         let shown = tokio::time::timeout(WAIT_TIMEOUT, polling).await;
-        shown.unwrap_or_else(|_| {
-            panic!(
-                "the state was never reached: {}",
-                self.json("idle show hello")
-            )
-        })
+        shown.unwrap_or_else(|_| panic!("the state was never reached: {}", self.json(&line)))
     }
 
     /// Waits until the ElastiService exists, then as [`Self::shows`].
     pub(crate) async fn shows_once_created(&self, is: impl Fn(&Value) -> bool) -> Value {
+        self.is_created("hello").await;
+        self.shows(is).await
+    }
+
+    /// Waits until the ElastiService exists.
+    pub(crate) async fn is_created(&self, name: &str) {
+        let line = format!("idle show {name}");
         let made = async {
-            while self.neap("idle show hello").code != Some(0) {
+            while self.neap(&line).code != Some(0) {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         tokio::time::timeout(WAIT_TIMEOUT, made).await.unwrap();
-        self.shows(is).await
     }
 
     pub(crate) async fn client(&self) -> Client {
