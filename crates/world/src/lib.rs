@@ -8,6 +8,36 @@
 //! This is the only crate that imitates a cluster. It depends on `kit` and the Kubernetes API and
 //! on no other crate of ours; no area may check whether it is present.
 //!
+//! A controller runs wherever there is a Kubernetes API; here, without a socket and under a paused clock:
+//!
+//! ```
+//! use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+//! use neap_stage::TestCluster;
+//! use neap_world::replica_set;
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! let cluster = TestCluster::start(|context| Ok(vec![replica_set::component(context)?])).await;
+//! let labels = json!({"app": "web"});
+//! let template = json!({
+//!     "metadata": {"labels": labels},
+//!     "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+//! });
+//! cluster
+//!     .create::<ReplicaSet>(json!({
+//!         "metadata": {"name": "web"},
+//!         "spec": {"replicas": 3, "selector": {"matchLabels": labels}, "template": template},
+//!     }))
+//!     .await;
+//! cluster
+//!     .eventually("there are three pods", async || cluster.list::<Pod>().await.len() == 3)
+//!     .await;
+//! # }
+//! ```
+//!
+//! [`components`] returns all of them. They are run by a [`Manager`](neap_kit::manager::Manager).
+//!
 //! Invariants:
 //! - an object is created under a name that follows from its purpose, so that a controller which
 //!   was stopped at any point creates it once;

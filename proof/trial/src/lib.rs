@@ -6,6 +6,59 @@
 //! with a run without faults ([`judge`]); a failing plan is reduced to the smallest one that still
 //! fails ([`shrink`]).
 //!
+//! A controller that labels ConfigMaps, and every fault that can strike it:
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::ResourceExt;
+//! use neap_kit::{
+//!     apply::{Error, Writer},
+//!     context::Context,
+//!     controller::{ControllerOptions, Outcome},
+//!     key::Key,
+//!     manager::Component,
+//!     watch::{Cache, WatchesStopped},
+//! };
+//! use neap_trial::{UserRequest, Workload, proof};
+//! use serde_json::json;
+//!
+//! fn labels(context: &Context) -> Result<Vec<Component>, WatchesStopped> {
+//!     let maps: Cache<ConfigMap> = context.cache()?;
+//!     let controller = context.controller(ControllerOptions::new("labels"));
+//!     let enqueuer = controller.enqueuer();
+//!     maps.subscribe(move |change| enqueuer.enqueue(change.key()));
+//!     let (writer, known) = (context.writer("labels"), maps.clone());
+//!     let reconcile = move |key| reconcile(maps.clone(), writer.clone(), key);
+//!     Ok(vec![Component::new("labels", move |stop| async move {
+//!         let known = async move { known.synced().await };
+//!         controller.run_when(known, reconcile, stop).await;
+//!     })])
+//! }
+//!
+//! async fn reconcile(maps: Cache<ConfigMap>, writer: Writer, key: Key) -> Result<Outcome, Error> {
+//!     let Some(map) = maps.get(&key) else {
+//!         return Ok(Outcome::Gone);
+//!     };
+//!     if !map.labels().contains_key("seen") {
+//!         let mut map = ConfigMap::clone(&map);
+//!         map.labels_mut().insert("seen".into(), "yes".into());
+//!         writer.replace(&map).await?;
+//!     }
+//!     Ok(Outcome::Done)
+//! }
+//!
+//! let tree = json!({
+//!     "apiVersion": "v1", "kind": "ConfigMap",
+//!     "metadata": {"name": "tree", "namespace": "default"}, "data": {"height": "1"},
+//! });
+//! let workload = Workload::new("labels")
+//!     .actor("controller", labels)
+//!     .step("create", [UserRequest::Create(tree)]);
+//! let faults = proof::every_fault(&workload)?;
+//! assert!(faults > 10, "{faults} faults");
+//! # Ok::<(), proof::Failure>(())
+//! ```
+//!
 //! The crate depends on `pocket` and `kit`; only tests depend on it.
 //!
 //! Invariants:
