@@ -255,3 +255,46 @@ fn the_chart_restricts_the_operator_to_namespaces() {
         assert!(args.as_array().unwrap().contains(&arg.into()), "{args}");
     }
 }
+
+/// The metrics of the operator that rules query.
+const QUERIED: [&str; 2] = [
+    "neaptide_reconciles_total",
+    "neaptide_reconcile_errors_total",
+];
+
+#[test]
+fn monitors_select_the_operator_and_alerts_query_what_it_serves() {
+    let text = fs::read_to_string(deploy().join("kustomize/monitoring/monitors.yaml")).unwrap();
+    let monitors = parsed(&text);
+    let operator = installed()
+        .into_iter()
+        .find(|it| it["kind"] == "Deployment")
+        .unwrap();
+    let template = &operator["spec"]["template"];
+    let spec = &monitors[0]["spec"];
+    assert_eq!(
+        spec["selector"]["matchLabels"],
+        template["metadata"]["labels"]
+    );
+    let port = &spec["podMetricsEndpoints"][0]["port"];
+    let ports = template["spec"]["containers"][0]["ports"].as_array();
+    assert!(ports.unwrap().iter().any(|it| it["name"] == *port));
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let queried: BTreeSet<_> = words.filter(|word| word.starts_with("neaptide_")).collect();
+    assert_eq!(queried, BTreeSet::from(QUERIED));
+    let controller = format!("controller=\"{}\"", neap_farm::farm::controller::NAME);
+    assert_eq!(text.matches(&controller).count(), QUERIED.len());
+}
+
+#[test]
+fn the_chart_has_the_monitors_of_kustomize_behind_a_value() {
+    let test = "deploy::the_chart_has_the_monitors_of_kustomize_behind_a_value";
+    let Some(documents) = rendered(test, &["monitoring=true"]) else {
+        return;
+    };
+    let text = fs::read_to_string(deploy().join("kustomize/monitoring/monitors.yaml")).unwrap();
+    let kinds = ["PodMonitor", "PrometheusRule"];
+    let is_monitor = |it: &Value| kinds.iter().any(|kind| it["kind"] == *kind);
+    let found: Vec<_> = documents.into_iter().filter(is_monitor).collect();
+    assert_eq!(found, parsed(&text));
+}
