@@ -1,40 +1,49 @@
 //! Deletes release images from mirror repositories once no stream has them any more.
 //!
 //! Stable streams name a repository to which their releases are copied. A tag there is deleted if no Stable
-//! stream has a tag of that name and its image is older than a minimum age. A pass deletes a bounded number
-//! of tags, and a registry that fails is left alone for the rest of the pass.
+//! stream has a tag of that name and its image is older than a minimum age. A pass looks at a bounded number of
+//! images and tries a bounded number of deletions; the next one goes on behind them. A registry that fails is left
+//! alone for the rest of the pass, and by later passes for a time that doubles.
 
+mod scope;
 pub mod sources;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use neap_kit::why;
 
+pub use self::scope::{Scope, is_expired, scope};
+use self::{
+    scope::{pass_at, rotated},
+    sources::CleanupSources,
+};
 use crate::{
-    api::annotations::CONFIG,
-    config,
-    image_stream::api::ImageStream,
     oci::{
         client::{Error, RegistryClient},
         platform::PlatformFilter,
         reference::ImageRef,
+        registry_backoff::RegistryBackoff,
     },
     payload_image::image::ImageConfig,
 };
 
-/// The longest configuration of a stream.
-const MAX_CONFIG: usize = 1 << 20;
+/// The longest time for which a registry that keeps failing is left alone.
+const MAX_DELAY: Duration = Duration::from_hours(168);
 
 /// The settings of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanupOptions {
     /// Images that are younger are kept.
     pub minimum_age: Duration,
-    /// Deletions in one pass.
+    /// The time between two passes.
+    pub interval: Duration,
+    /// Deletions that one pass tries.
     pub per_pass: usize,
+    /// Images that one pass looks at.
+    pub looked_at: usize,
     /// Nothing is deleted.
     pub dry_run: bool,
 }
@@ -43,71 +52,12 @@ impl Default for CleanupOptions {
     fn default() -> Self {
         Self {
             minimum_age: Duration::from_hours(720),
+            interval: Duration::from_hours(24),
             per_pass: 200,
+            looked_at: 2000,
             dry_run: false,
         }
     }
-}
-
-/// The repositories to clean up, and the tags that are kept there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Scope {
-    /// Tags of Stable streams.
-    pub valid: BTreeSet<String>,
-    /// Repositories.
-    pub repositories: BTreeSet<String>,
-    /// Streams whose configuration cannot be read. While there are some, nothing is deleted: their tags are
-    /// not known.
-    pub unreadable: Vec<String>,
-}
-
-/// What is cleaned up for these streams.
-pub fn scope(streams: &[ImageStream]) -> Scope {
-    let mut scope = Scope::default();
-    for stream in streams {
-        let annotations = stream.metadata.annotations.as_ref();
-        let Some(text) = annotations.and_then(|it| it.get(CONFIG)) else {
-            continue;
-        };
-        let parsed = match config::parse(text, MAX_CONFIG) {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                let name = stream.metadata.name.clone().unwrap_or_default();
-                scope
-                    .unreadable
-                    .push(format!("{name}: {}", why::chain(&error)));
-                continue;
-            }
-        };
-        if !parsed.alternate_image_repository.is_empty() {
-            scope
-                .repositories
-                .insert(parsed.alternate_image_repository.clone());
-        }
-        if parsed.is_stable() {
-            let tags = stream.status.iter().flat_map(|status| &status.tags);
-            scope.valid.extend(tags.map(|tag| tag.tag.clone()));
-            // A tag that was just added has no status yet.
-            scope
-                .valid
-                .extend(stream.spec.tags.iter().map(|tag| tag.name.clone()));
-        }
-    }
-    scope
-}
-
-/// Whether a tag is deleted, whose image was created at `created`.
-pub fn is_expired(
-    tag: &str,
-    created: Option<Timestamp>,
-    valid: &BTreeSet<String>,
-    options: &CleanupOptions,
-    now: Timestamp,
-) -> bool {
-    let age = created.map(|created| now.duration_since(created));
-    let minimum = SignedDuration::try_from(options.minimum_age).unwrap_or(SignedDuration::MAX);
-    // An image that does not say when it was created is kept: it may be new.
-    !valid.contains(tag) && age.is_some_and(|age| age > minimum)
 }
 
 /// What a pass did.
@@ -119,95 +69,161 @@ pub struct CleanupReport {
     pub kept: usize,
     /// Images and repositories that could not be looked at or deleted, and why.
     pub problems: Vec<String>,
-    /// Whether the limit of the pass was reached.
+    /// Registries that failed before, and were not asked.
+    pub left_alone: BTreeSet<String>,
+    /// Whether a limit of the pass was reached.
     pub limited: bool,
+    /// Images that were looked at.
+    looked_at: usize,
+    /// Deletions that were tried.
+    tried: usize,
 }
 
-/// One pass over all repositories.
-pub async fn pass(
-    client: &RegistryClient,
-    scope: &Scope,
-    options: &CleanupOptions,
-) -> CleanupReport {
-    let mut report = CleanupReport::default();
-    if !scope.unreadable.is_empty() {
-        let unreadable = scope
-            .unreadable
-            .iter()
-            .map(|it| format!("nothing is deleted: the configuration of {it}"));
-        report.problems.extend(unreadable);
-        return report;
-    }
-    let mut failed = BTreeSet::new();
-    for repository in &scope.repositories {
-        let image: ImageRef = match repository.parse() {
-            Ok(image) => image,
-            Err(error) => {
-                report.problems.push(why::chain(&error));
-                continue;
-            }
-        };
-        let host = image.endpoint().host;
-        if failed.contains(&host) {
-            continue;
-        }
-        if let Err(error) = clean(client, &image.bare(), scope, options, &mut report).await {
-            report.problems.push(why::chain(&error));
-            if error.is_transient() {
-                failed.insert(host);
-            }
-        }
-        if report.limited {
-            break;
-        }
-    }
-    report
+/// Cleans up mirrors, pass by pass.
+#[derive(Debug)]
+pub struct MirrorCleaner {
+    registries: RegistryBackoff,
+    options: CleanupOptions,
 }
 
-/// Cleans up one repository, until the registry fails.
-async fn clean(
-    client: &RegistryClient,
-    repository: &ImageRef,
-    scope: &Scope,
-    options: &CleanupOptions,
-    report: &mut CleanupReport,
-) -> Result<(), Error> {
-    let now = client.clock().now();
-    let tags = client.tags(repository).await?;
-    for tag in tags.into_iter().filter(|tag| !scope.valid.contains(tag)) {
-        let Ok(image) = repository.with_tag(&tag) else {
-            continue;
-        };
-        let created = match created(client, &image).await {
-            Ok(created) => created,
-            Err(error) if error.is_transient() => return Err(error),
-            Err(error) => {
-                report.problems.push(why::chain(&error));
-                continue;
+impl MirrorCleaner {
+    /// With these settings.
+    pub fn new(options: CleanupOptions) -> Self {
+        Self {
+            registries: RegistryBackoff::new(options.interval, MAX_DELAY),
+            options,
+        }
+    }
+
+    /// One pass over all repositories. The streams and the credentials are read for each pass; `registry` is used
+    /// with these credentials.
+    pub async fn pass(
+        &mut self,
+        cluster: &kube::Client,
+        sources: &CleanupSources,
+        registry: &RegistryClient,
+    ) -> Result<CleanupReport, sources::Error> {
+        let streams = sources::streams(cluster, &sources.namespaces).await?;
+        let (namespace, name) = (&sources.credentials_namespace, &sources.credentials_secret);
+        let credentials = sources::credentials(cluster, namespace, name).await?;
+        let registry = registry.with_credentials(credentials);
+        Ok(self.clean_up(&registry, &scope(&streams)).await)
+    }
+
+    /// One pass over the repositories of a scope.
+    pub async fn clean_up(&mut self, client: &RegistryClient, scope: &Scope) -> CleanupReport {
+        let mut report = CleanupReport::default();
+        if !scope.unreadable.is_empty() {
+            let unreadable = scope
+                .unreadable
+                .iter()
+                .map(|it| format!("nothing is deleted: the configuration of {it}"));
+            report.problems.extend(unreadable);
+            return report;
+        }
+        let pass = pass_at(client.clock().now(), self.options.interval);
+        // Each repository is the first of a pass from time to time, and then its tags go on.
+        let count = scope.repositories.len().max(1) as u64;
+        let repositories: Vec<_> = scope.repositories.iter().collect();
+        for repository in rotated(repositories, pass, 1) {
+            match repository.parse::<ImageRef>() {
+                Ok(image) => {
+                    let image = image.bare();
+                    self.repository(client, &image, scope, pass / count, &mut report)
+                        .await;
+                }
+                Err(error) => report.problems.push(why::chain(&error)),
             }
-        };
-        if !is_expired(&tag, created, &scope.valid, options, now) {
+            if report.limited {
+                break;
+            }
+        }
+        report
+    }
+
+    /// Cleans up one repository, unless its registry is left alone.
+    async fn repository(
+        &mut self,
+        client: &RegistryClient,
+        repository: &ImageRef,
+        scope: &Scope,
+        turn: u64,
+        report: &mut CleanupReport,
+    ) {
+        let host = repository.endpoint().host;
+        let now = client.clock().uptime();
+        if !self.registries.wait(&host, now).is_zero() {
+            report.left_alone.insert(host);
+            return;
+        }
+        let cleaned = self.clean(client, repository, scope, turn, report).await;
+        if let Err(error) = &cleaned {
+            report.problems.push(why::chain(error));
+        }
+        match cleaned {
+            Err(error) if error.is_transient() => {
+                let now = client.clock().uptime();
+                self.registries.failed(&host, error.retry_after(), now);
+            }
+            _ => {
+                self.registries.succeeded(&host);
+            }
+        }
+    }
+
+    /// Cleans up one repository, until the registry fails or a limit of the pass is reached.
+    async fn clean(
+        &self,
+        client: &RegistryClient,
+        repository: &ImageRef,
+        scope: &Scope,
+        turn: u64,
+        report: &mut CleanupReport,
+    ) -> Result<(), Error> {
+        let mut tags = client.tags(repository).await?;
+        tags.retain(|tag| !scope.valid.contains(tag));
+        let at_once = self.options.looked_at.min(self.options.per_pass);
+        for tag in rotated(tags, turn, at_once) {
+            let Ok(image) = repository.with_tag(&tag) else {
+                continue;
+            };
+            if report.looked_at >= self.options.looked_at || report.tried >= self.options.per_pass {
+                report.limited = true;
+                return Ok(());
+            }
+            report.looked_at += 1;
+            match self.clean_tag(client, &image, &tag, scope, report).await {
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => report.problems.push(why::chain(&error)),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a tag if it expired.
+    async fn clean_tag(
+        &self,
+        client: &RegistryClient,
+        image: &ImageRef,
+        tag: &str,
+        scope: &Scope,
+        report: &mut CleanupReport,
+    ) -> Result<(), Error> {
+        let created = created(client, image).await?;
+        let (now, minimum_age) = (client.clock().now(), self.options.minimum_age);
+        if !is_expired(tag, created, &scope.valid, minimum_age, now) {
             report.kept += 1;
-            continue;
-        }
-        if report.deleted.len() >= options.per_pass {
-            report.limited = true;
             return Ok(());
         }
-        if !options.dry_run {
+        report.tried += 1;
+        if !self.options.dry_run {
             // The tag, and not the digest: other tags may stand for the same image.
-            match client.delete(&image).await {
-                Ok(_) => {}
-                Err(error) if error.is_transient() => return Err(error),
-                Err(error) => {
-                    report.problems.push(why::chain(&error));
-                    continue;
-                }
-            }
+            client.delete(image).await?;
         }
         report.deleted.push(image.to_string());
+        Ok(())
     }
-    Ok(())
 }
 
 /// When an image was created; of a list, its first image.

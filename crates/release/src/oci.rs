@@ -28,6 +28,8 @@ pub mod credentials;
 
 pub mod challenge;
 
+pub mod registry_backoff;
+
 pub mod client;
 
 pub mod image_folder;

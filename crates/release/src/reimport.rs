@@ -4,8 +4,12 @@
 //! this asks it to, with an ImageStreamImport. Elsewhere our import controller repeats on its own; this makes
 //! it do so now, with an annotation.
 //!
-//! A pass has a limit, and registries that keep failing are asked less and less often: [`decide`] is pure.
+//! A pass has a limit. Tags that keep failing are asked for less and less often, and so are registries: while a
+//! registry fails, a pass asks for one tag of it, and then for none for a time that doubles. A process remembers
+//! this between its passes; a pass of its own takes it from the status of the streams.
 
+mod decide;
+mod failed;
 #[cfg(test)]
 mod tests;
 
@@ -15,22 +19,20 @@ use jiff::Timestamp;
 use kube::{Client, api::ApiResource};
 use neap_kit::{
     apply::{DesiredObject, IfExists, PlannedChange, ResourceKind, Writer},
-    clock::{Clock, Uptime},
+    clock::Clock,
     key::Key,
+    why,
 };
 use serde_json::json;
 
-use crate::{
-    api::annotations::CONFIG,
-    image_stream::{
-        api::{DOCKER_IMAGE, IMPORT_REQUESTED, ImageStream},
-        listing,
-    },
-    oci::reference::ImageRef,
+pub use self::{
+    decide::{Asked, decide},
+    failed::{FailedTag, failed_tags},
 };
-
-/// The longest time between two requests for a tag that keeps failing.
-const MAX_DELAY: Duration = Duration::from_hours(6);
+use crate::image_stream::{
+    api::{DOCKER_IMAGE, IMPORT_REQUESTED, ImageStream},
+    listing,
+};
 
 /// Why a pass was not made.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +63,8 @@ pub struct ReimportOptions {
     pub per_registry: usize,
     /// Nothing is asked for.
     pub dry_run: bool,
+    /// There is one pass, by a process of its own.
+    pub once: bool,
 }
 
 impl Default for ReimportOptions {
@@ -71,97 +75,8 @@ impl Default for ReimportOptions {
             per_pass: 100,
             per_registry: 20,
             dry_run: false,
+            once: false,
         }
-    }
-}
-
-/// A tag whose last import failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedTag {
-    /// The stream.
-    pub stream: Key,
-    /// The tag.
-    pub tag: String,
-    /// The image.
-    pub image: String,
-    /// Its registry.
-    pub registry: String,
-}
-
-/// What was asked for before, by stream and tag.
-pub type Asked = BTreeMap<(Key, String), (u32, Uptime)>;
-
-/// The tags of a stream whose last import failed. Streams without a release configuration are not ours.
-pub fn failed_tags(stream: &ImageStream) -> Vec<FailedTag> {
-    let annotations = stream.metadata.annotations.as_ref();
-    if !annotations.is_some_and(|it| it.contains_key(CONFIG)) {
-        return Vec::new();
-    }
-    let status = stream.status.iter().flat_map(|status| &status.tags);
-    let failed = status.filter(|tag| tag.import_failed());
-    let known = failed.filter_map(|tag| {
-        let from = stream.spec.tag(&tag.tag)?.from.as_ref()?;
-        let image: ImageRef = from
-            .name
-            .parse()
-            .ok()
-            .filter(|_| from.kind == DOCKER_IMAGE)?;
-        Some(FailedTag {
-            stream: Key::of(stream),
-            tag: tag.tag.clone(),
-            registry: image.endpoint().host,
-            image: from.name.clone(),
-        })
-    });
-    known.collect()
-}
-
-/// Which of the failed tags are asked for now. A tag that failed again waits twice as long as before.
-pub fn decide(
-    failed: &[FailedTag],
-    asked: &Asked,
-    options: &ReimportOptions,
-    now: Uptime,
-) -> Vec<FailedTag> {
-    let mut by_registry: BTreeMap<&str, usize> = BTreeMap::new();
-    let due = failed.iter().filter(|it| {
-        let before = asked.get(&(it.stream.clone(), it.tag.clone()));
-        before.is_none_or(|(_, next)| now >= *next)
-    });
-    // Those that were asked for least are first: none waits for ever behind tags that keep failing.
-    let mut due: Vec<_> = due.collect();
-    due.sort_by_key(|it| {
-        asked
-            .get(&(it.stream.clone(), it.tag.clone()))
-            .map_or(0, |(times, _)| *times)
-    });
-    let chosen = due.into_iter().filter(|it| {
-        let count = by_registry.entry(&it.registry).or_default();
-        *count += 1;
-        *count <= options.per_registry
-    });
-    chosen.take(options.per_pass).cloned().collect()
-}
-
-/// Notes what was asked for, and forgets what no longer fails.
-pub fn note(
-    asked: &mut Asked,
-    failed: &[FailedTag],
-    chosen: &[FailedTag],
-    options: &ReimportOptions,
-    now: Uptime,
-) {
-    asked.retain(|(stream, tag), _| {
-        failed
-            .iter()
-            .any(|it| it.stream == *stream && it.tag == *tag)
-    });
-    for it in chosen {
-        let entry = asked
-            .entry((it.stream.clone(), it.tag.clone()))
-            .or_insert((0, now));
-        let delay = options.interval.saturating_mul(1 << entry.0.min(10));
-        *entry = (entry.0.saturating_add(1), now + delay.min(MAX_DELAY));
     }
 }
 
@@ -172,8 +87,17 @@ pub struct ReimportReport {
     pub failed: usize,
     /// Those that were asked for.
     pub asked: Vec<FailedTag>,
-    /// Those that could not be asked for, and why.
+    /// Why tags could not be asked for.
     pub problems: Vec<String>,
+    /// The number of these tags.
+    pub refused: usize,
+}
+
+impl ReimportReport {
+    /// Tags that were neither asked for nor tried: they wait, or the limits were reached.
+    pub fn waiting(&self) -> usize {
+        self.failed.saturating_sub(self.asked.len() + self.refused)
+    }
 }
 
 /// Asks for imports.
@@ -181,8 +105,8 @@ pub struct ReimportReport {
 pub struct Reimporter {
     writer: Writer,
     clock: Clock,
-    options: ReimportOptions,
     asked: Asked,
+    options: ReimportOptions,
 }
 
 impl Reimporter {
@@ -191,25 +115,22 @@ impl Reimporter {
         Self {
             writer,
             clock,
+            asked: Asked::new(&options),
             options,
-            asked: Asked::new(),
         }
     }
 
     /// One pass over all streams.
     pub async fn pass(&mut self, client: &Client) -> Result<ReimportReport, Error> {
-        let mut streams = Vec::new();
-        for namespace in &self.options.namespaces {
-            let found = listing::list(client, namespace).await;
-            streams.extend(found.map_err(|source| Error::Read {
-                namespace: namespace.clone(),
-                source,
-            })?);
-        }
+        let streams = self.streams(client).await?;
         let failed: Vec<_> = streams.iter().flat_map(failed_tags).collect();
         let now = self.clock.uptime();
+        if self.options.once {
+            self.asked = Asked::from_status(&failed, &self.options, self.clock.now(), now);
+        } else {
+            self.asked.learn(&failed, now);
+        }
         let chosen = decide(&failed, &self.asked, &self.options, now);
-        note(&mut self.asked, &failed, &chosen, &self.options, now);
         let mut report = ReimportReport {
             failed: failed.len(),
             ..ReimportReport::default()
@@ -218,44 +139,78 @@ impl Reimporter {
             && has_image_stream_imports(client)
                 .await
                 .map_err(Error::Discovery)?;
+        let mut by_stream: BTreeMap<Key, Vec<FailedTag>> = BTreeMap::new();
         for it in chosen {
-            if !self.options.dry_run {
-                let stream = streams
-                    .iter_mut()
-                    .find(|stream| Key::of(*stream) == it.stream);
-                let Some(stream) = stream else {
-                    continue;
-                };
-                if let Err(error) = self.ask(stream, &it, imports).await {
-                    let key = &it.stream;
-                    report.problems.push(format!(
-                        "{key}:{}: {}",
-                        it.tag,
-                        neap_kit::why::chain(&error)
-                    ));
-                    continue;
-                }
+            by_stream.entry(it.stream.clone()).or_default().push(it);
+        }
+        for stream in &streams {
+            let tags = by_stream.remove(&Key::of(stream)).unwrap_or_default();
+            // The annotation has all tags of a stream: after a first write, the import controller changes the stream.
+            let at_once = if imports { 1 } else { tags.len().max(1) };
+            for tags in tags.chunks(at_once) {
+                self.ask_and_note(stream, tags, imports, &mut report).await;
             }
-            report.asked.push(it);
         }
         Ok(report)
     }
 
+    async fn streams(&self, client: &Client) -> Result<Vec<ImageStream>, Error> {
+        let mut streams = Vec::new();
+        for namespace in &self.options.namespaces {
+            let found = listing::list(client, namespace).await;
+            streams.extend(found.map_err(|source| Error::Read {
+                namespace: namespace.clone(),
+                source,
+            })?);
+        }
+        Ok(streams)
+    }
+
+    async fn ask_and_note(
+        &mut self,
+        stream: &ImageStream,
+        tags: &[FailedTag],
+        imports: bool,
+        report: &mut ReimportReport,
+    ) {
+        let written = if self.options.dry_run {
+            Ok(())
+        } else {
+            self.ask(stream, tags, imports).await
+        };
+        let now = self.clock.uptime();
+        match written {
+            Ok(()) => {
+                for it in tags {
+                    self.asked.note(it, now);
+                }
+                report.asked.extend_from_slice(tags);
+            }
+            Err(error) => {
+                for it in tags {
+                    self.asked.note_refused(it);
+                }
+                let names: Vec<_> = tags.iter().map(|it| it.tag.as_str()).collect();
+                let (key, names) = (Key::of(stream), names.join(","));
+                let problem = format!("{key}:{names}: {}", why::chain(&error));
+                report.problems.push(problem);
+                report.refused += tags.len();
+            }
+        }
+    }
+
     async fn ask(
         &self,
-        stream: &mut ImageStream,
-        failed: &FailedTag,
+        stream: &ImageStream,
+        tags: &[FailedTag],
         imports: bool,
     ) -> Result<(), neap_kit::apply::Error> {
-        let change = if imports {
-            import(stream, failed)
-        } else {
-            annotation(stream, failed, self.clock.now())
-        };
-        let written = self.writer.execute_change(change).await?;
-        if let Some(written) = written.filter(|_| !imports) {
-            // The next tag of the stream is asked for in its newest state.
-            stream.metadata = written.metadata;
+        if !imports {
+            let change = annotation(stream, tags, self.clock.now());
+            return self.writer.execute_change(change).await.map(drop);
+        }
+        for it in tags {
+            self.writer.execute_change(import(stream, it)).await?;
         }
         Ok(())
     }
@@ -294,24 +249,21 @@ fn import_kind() -> kube::core::GroupVersionKind {
     kube::core::GroupVersionKind::gvk("image.openshift.io", "v1", "ImageStreamImport")
 }
 
-/// The annotation that makes our import controller import one tag, added to those of other tags.
-fn annotation(stream: &ImageStream, failed: &FailedTag, now: Timestamp) -> PlannedChange {
-    let annotations = stream.metadata.annotations.as_ref();
-    let before = annotations.and_then(|it| it.get(IMPORT_REQUESTED));
-    let before =
-        before.and_then(|text| serde_json::from_str::<BTreeMap<String, Timestamp>>(text).ok());
-    let mut requests = before.unwrap_or_default();
+/// The annotation that makes our import controller import these tags, added to those of other tags.
+fn annotation(stream: &ImageStream, tags: &[FailedTag], now: Timestamp) -> PlannedChange {
+    let mut requests = failed::requests(stream);
     // Requests for tags that are gone, and old ones, were carried out long ago.
     requests
         .retain(|tag, at| stream.spec.tag(tag).is_some() && now.duration_since(*at).as_hours() < 1);
-    requests.insert(failed.tag.clone(), now);
+    requests.extend(tags.iter().map(|it| (it.tag.clone(), now)));
     let text = serde_json::to_string(&requests).unwrap_or_default();
+    let names: Vec<_> = tags.iter().map(|it| it.tag.as_str()).collect();
     PlannedChange::Merge {
         kind: ResourceKind::of::<ImageStream>(),
         metadata: Box::new(stream.metadata.clone()),
         subresource: None,
         patch: json!({"metadata": {"annotations": {IMPORT_REQUESTED: text}}}),
-        reason: format!("the last import of tag {} failed", failed.tag),
+        reason: format!("the last import of {} failed", names.join(", ")),
     }
 }
 
@@ -329,11 +281,4 @@ pub async fn has_image_stream_imports(client: &Client) -> Result<bool, kube::Err
         .resources
         .iter()
         .any(|it| it.name == "imagestreamimports"))
-}
-
-/// A line of a report.
-impl std::fmt::Display for FailedTag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{} from {}", self.stream, self.tag, self.image)
-    }
 }

@@ -3,13 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use http::StatusCode;
-use neap_kit::{
-    client::{Fault, Refusal},
-    context::Context,
-    manager::Component,
-    watch::WatchesStopped,
-};
+use neap_kit::{context::Context, manager::Component, watch::WatchesStopped};
 use neap_pocket::store::{Change, Event};
 use neap_release::{
     api::annotations,
@@ -21,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     processes::{NAMESPACE, with_definitions},
-    registry::{self, HOST, digest_of, most_in_an_hour},
+    registry::{self, BAD_HOST, HOST, bad_faults, digest_of, most_in_an_hour},
 };
 
 const STREAMS: &str = "image.openshift.io/imagestreams";
@@ -30,8 +24,6 @@ const BAD: &str = "/apis/image.openshift.io/v1/namespaces/default/imagestreams/b
 const THEIRS_STATUS: &str =
     "/apis/image.openshift.io/v1/namespaces/default/imagestreams/theirs/status";
 
-/// The registry whose images cannot be imported.
-const BAD_HOST: &str = "bad.example.com";
 const IMAGES: [(&str, &str); 4] = [
     ("app", "one"),
     ("app", "two"),
@@ -48,8 +40,8 @@ const BAD_IMAGES: [(&str, &str); 4] = [
 const PUSHED: &str = "sha256:9999999999999999999999999999999999999999999999999999999999999999";
 /// Requests to one registry per hour, of which a tenth may come at once.
 const PER_HOUR: u32 = 120;
-/// What may come on top of that: calls that the plan repeats, and retries within one call.
-const TOLERATED: u32 = 30;
+/// What may come on top of that: calls that the plan repeats, and those of imports under way.
+const TOLERATED: u32 = 20;
 
 /// Imports, and requests for imports.
 pub fn workload() -> Workload {
@@ -66,11 +58,17 @@ pub fn workload() -> Workload {
             })
         })
         .service(BAD_HOST, |clock| {
-            registry::open(clock, BAD_HOST, &BAD_IMAGES, &faults(), |_, registry| {
-                storm(BAD_HOST, most_in_an_hour(registry))
-                    .into_iter()
-                    .collect()
-            })
+            registry::open(
+                clock,
+                BAD_HOST,
+                &BAD_IMAGES,
+                &bad_faults(),
+                |_, registry| {
+                    storm(BAD_HOST, most_in_an_hour(registry))
+                        .into_iter()
+                        .collect()
+                },
+            )
         });
     with_definitions(workload)
         .process("imports", None, importer)
@@ -121,23 +119,6 @@ const FAILING: [(&str, &str); 5] = [
     ("refused", "refused:four"),
     ("gone", "gone:five"),
 ];
-
-/// What the bad registry does.
-fn faults() -> [(&'static str, Fault); 4] {
-    let limit = Refusal {
-        status: StatusCode::TOO_MANY_REQUESTS,
-        retry_after: Some(120),
-    };
-    [
-        ("/v2/limited/manifests/*", Fault::Refused(limit)),
-        ("/v2/broken/manifests/*", Fault::Truncated(20)),
-        ("/v2/lying/manifests/*", Fault::Corrupted(20)),
-        (
-            "/v2/refused/manifests/*",
-            Fault::Refused(Refusal::of(StatusCode::FORBIDDEN)),
-        ),
-    ]
-}
 
 fn importer(
     context: &Context,

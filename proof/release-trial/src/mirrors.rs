@@ -1,4 +1,5 @@
-//! Images in the repository of a mirror, which are deleted once no stream has them.
+//! Images in the repository of a mirror, which are deleted once no stream has them, beside mirrors whose registry
+//! refuses, limits, breaks off and lies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,14 +19,14 @@ use neap_pocket::store::Event;
 use neap_release::{
     api::annotations,
     image_stream::api::ImageStream,
-    mirror_cleanup::{CleanupOptions, pass, scope},
+    mirror_cleanup::{CleanupOptions, MirrorCleaner, scope},
 };
 use neap_trial::{UserRequest, Workload, external::ExternalClient};
 use serde_json::{Value, json};
 
 use crate::{
     processes::{NAMESPACE, with_definitions},
-    registry::{self, HOST, most_in_an_hour},
+    registry::{self, BAD_HOST, HOST, bad_faults, most_in_an_hour},
 };
 
 const STREAM: &str = "/apis/image.openshift.io/v1/namespaces/default/imagestreams/release";
@@ -38,6 +39,20 @@ const IMAGES: [(&str, &str); 5] = [
     (REPOSITORY, "4.97.0"),
     (OTHERS, "4.97.0"),
     (OTHERS, "4.98.0"),
+];
+/// Old releases in the repositories of the bad registry.
+const BAD_IMAGES: [(&str, &str); 4] = [
+    ("limited", "4.96.0"),
+    ("broken", "4.96.0"),
+    ("lying", "4.96.0"),
+    ("refused", "4.96.0"),
+];
+/// The streams that are mirrored there.
+const BAD: [&str; 4] = [
+    "/apis/image.openshift.io/v1/namespaces/default/imagestreams/limited",
+    "/apis/image.openshift.io/v1/namespaces/default/imagestreams/broken",
+    "/apis/image.openshift.io/v1/namespaces/default/imagestreams/lying",
+    "/apis/image.openshift.io/v1/namespaces/default/imagestreams/refused",
 ];
 const INTERVAL: Duration = Duration::from_hours(6);
 /// The images are created a day after the start of a run.
@@ -52,6 +67,15 @@ pub fn workload() -> Workload {
         .without_poison("the streams of all namespaces keep images of one repository")
         .service(HOST, |clock| {
             registry::open(clock, HOST, &IMAGES, &[], problems)
+        })
+        .service(BAD_HOST, |clock| {
+            registry::open(
+                clock,
+                BAD_HOST,
+                &BAD_IMAGES,
+                &bad_faults(),
+                |_, registry| bad_problems(registry),
+            )
         });
     with_definitions(workload)
         .process("cleanup", None, |context, external| {
@@ -59,7 +83,13 @@ pub fn workload() -> Workload {
         })
         .step(
             "two releases",
-            [UserRequest::Create(stream(&["4.99.0", "4.98.0"]))],
+            [
+                UserRequest::Create(bad_stream("limited")),
+                UserRequest::Create(bad_stream("broken")),
+                UserRequest::Create(bad_stream("lying")),
+                UserRequest::Create(bad_stream("refused")),
+                UserRequest::Create(stream(&["4.99.0", "4.98.0"])),
+            ],
         )
         .until(DAY * 3)
         .step(
@@ -70,7 +100,10 @@ pub fn workload() -> Workload {
             )],
         )
         .until(DAY * 4)
-        .step("the stream is deleted", [UserRequest::Delete(STREAM)])
+        .step(
+            "the streams are deleted",
+            [STREAM, BAD[0], BAD[1], BAD[2], BAD[3]].map(UserRequest::Delete),
+        )
         .until(DAY * 5)
 }
 
@@ -79,8 +112,10 @@ fn cleanup(context: &Context, external: &ExternalClient) -> Option<Component> {
     let (client, clock) = (context.client.clone(), context.clock);
     let options = CleanupOptions {
         minimum_age: MINIMUM_AGE,
+        interval: INTERVAL,
         ..CleanupOptions::default()
     };
+    let mut cleaner = MirrorCleaner::new(options);
     Some(Component::new("cleanup", move |stop| async move {
         loop {
             tokio::select! {
@@ -90,7 +125,7 @@ fn cleanup(context: &Context, external: &ExternalClient) -> Option<Component> {
             let streams: Api<ImageStream> = Api::namespaced(client.clone(), NAMESPACE);
             // A pass that fails is made again at the next time.
             if let Ok(streams) = streams.list(&ListParams::default()).await {
-                pass(&registry, &scope(&streams.items), &options).await;
+                cleaner.clean_up(&registry, &scope(&streams.items)).await;
             }
         }
     }))
@@ -101,14 +136,20 @@ fn tags(names: &[&str]) -> Value {
 }
 
 fn stream(names: &[&str]) -> Value {
-    let config = json!({
-        "name": "4-stable", "as": "Stable",
-        "alternateImageRepository": format!("{HOST}/{REPOSITORY}"),
-    });
+    mirrored("release", &format!("{HOST}/{REPOSITORY}"), names)
+}
+
+/// A stream without releases that is mirrored to the bad registry.
+fn bad_stream(repository: &str) -> Value {
+    mirrored(repository, &format!("{BAD_HOST}/{repository}"), &[])
+}
+
+fn mirrored(name: &str, mirror: &str, names: &[&str]) -> Value {
+    let config = json!({"name": name, "as": "Stable", "alternateImageRepository": mirror});
     json!({
         "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
         "metadata": {
-            "name": "release", "namespace": NAMESPACE,
+            "name": name, "namespace": NAMESPACE,
             "annotations": {annotations::CONFIG: config.to_string()},
         },
         "spec": {"tags": tags(names)},
@@ -140,6 +181,19 @@ fn problems(history: &[Arc<Event>], registry: &Emulator<Registry>) -> Vec<String
     let calls = most_in_an_hour(registry);
     if calls > MAX_PER_HOUR {
         problems.push(format!("{calls} calls within an hour"));
+    }
+    problems
+}
+
+/// Of the bad registry nothing is known, so nothing is deleted there, and it is left alone after failures.
+fn bad_problems(registry: &Emulator<Registry>) -> Vec<String> {
+    let calls = registry.calls().calls();
+    let deleted = calls.iter().filter(|call| call.method == Method::DELETE);
+    let mut problems: Vec<_> = deleted
+        .map(|call| format!("{} was deleted without being read", call.path))
+        .collect();
+    if most_in_an_hour(registry) > MAX_PER_HOUR {
+        problems.push(format!("{BAD_HOST} got too many calls within an hour"));
     }
     problems
 }
@@ -176,10 +230,25 @@ fn deletions(history: &[Arc<Event>], registry: &Emulator<Registry>) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use neap_trial::proof;
+    use neap_trial::{ClusterTemplate, EntryKind, plan::Plan, proof, run::run};
 
     use super::*;
     use crate::stable::tests::every;
+
+    #[test]
+    fn a_registry_that_fails_is_left_alone_longer_each_time_and_the_other_is_cleaned_up() {
+        let template = ClusterTemplate::prepare_blocking().unwrap();
+        let calm = Plan::without_faults("release-mirrors", 7);
+        let record = run(&workload(), &calm, &template).unwrap();
+        assert_eq!(record.violations, []);
+        let lists = record.entries.iter().filter(|it| {
+            let name = &it.call.name;
+            it.kind == EntryKind::Request && name.starts_with(BAD_HOST) && name.contains("tags")
+        });
+        // In some 16 passes over four days.
+        let lists = lists.count();
+        assert!((4..12).contains(&lists), "{lists} lists of tags");
+    }
 
     #[test]
     fn the_clean_up_of_mirrors_survives_a_sample_of_faults() -> Result<(), proof::Failure> {

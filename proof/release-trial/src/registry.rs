@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::executor::block_on;
+use http::StatusCode;
 use jiff::Timestamp;
 use neap_emulators::{
     fault_book::CallMatcher,
@@ -10,7 +11,7 @@ use neap_emulators::{
     system::Emulator,
 };
 use neap_kit::{
-    client::{Client, Fault, Transport},
+    client::{Client, Fault, Refusal, Transport},
     clock::Clock,
 };
 use neap_pocket::store::Event;
@@ -26,8 +27,27 @@ use neap_trial::external::{ExternalClient, ExternalService};
 
 /// Its host.
 pub(crate) const HOST: &str = "registry.example.com";
+/// The registry that refuses, limits, breaks off and lies.
+pub(crate) const BAD_HOST: &str = "bad.example.com";
 /// The label with the name of a release.
 const RELEASE_LABEL: &str = "io.openshift.release";
+
+/// What the bad registry does, by repository.
+pub(crate) fn bad_faults() -> [(&'static str, Fault); 4] {
+    let limit = Refusal {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        retry_after: Some(120),
+    };
+    [
+        ("/v2/limited/manifests/*", Fault::Refused(limit)),
+        ("/v2/broken/manifests/*", Fault::Truncated(20)),
+        ("/v2/lying/manifests/*", Fault::Corrupted(20)),
+        (
+            "/v2/refused/manifests/*",
+            Fault::Refused(Refusal::of(StatusCode::FORBIDDEN)),
+        ),
+    ]
+}
 
 /// A client of a process under test, whose calls faults strike.
 pub(crate) fn client(external: &ExternalClient, clock: Clock) -> Option<RegistryClient> {

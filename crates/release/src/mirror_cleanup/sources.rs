@@ -11,6 +11,17 @@ use crate::{
 /// The key of a Secret that is no pull secret.
 const CONFIG_KEY: &str = "config.json";
 
+/// Where streams and credentials are.
+#[derive(Debug, Clone)]
+pub struct CleanupSources {
+    /// The namespaces of the streams.
+    pub namespaces: Vec<String>,
+    /// The namespace of the Secret with the credentials of the mirrors.
+    pub credentials_namespace: String,
+    /// The name of the Secret.
+    pub credentials_secret: String,
+}
+
 /// Why there are no streams or no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,11 +1,15 @@
 //! `reimport` and `mirror-cleanup`: one pass, or one every interval.
 
-use std::{io::Write, time::Duration};
+use std::io::Write;
 
 use neap_kit::{apply::Writer, clock::Clock, lease::Leadership};
 use neap_release::{
-    mirror_cleanup::{self, scope, sources},
-    reimport::{self, Reimporter},
+    mirror_cleanup::{
+        self, CleanupReport, MirrorCleaner,
+        sources::{self, CleanupSources},
+    },
+    oci::credentials::Credentials,
+    reimport::{self, ReimportReport, Reimporter},
 };
 
 use super::{CleanupOptions, ReimportOptions};
@@ -28,6 +32,7 @@ pub(super) async fn reimport(
         interval: options.interval,
         per_pass: options.limit,
         dry_run: options.dry_run,
+        once: options.once,
         ..reimport::ReimportOptions::default()
     };
     let writer = Writer::new(
@@ -38,92 +43,98 @@ pub(super) async fn reimport(
     );
     let mut reimporter = Reimporter::new(writer, clock, settings);
     loop {
-        let report = match reimporter.pass(&cluster.client).await {
-            Ok(report) => report,
+        match reimporter.pass(&cluster.client).await {
+            Ok(report) => print_requests(&report, options.dry_run, out)?,
             Err(error) if options.once => return Err(unreadable(&error)),
-            Err(error) => {
-                tracing::warn!("a pass was not made: {}", chain(&error));
-                wait(clock, options.interval).await;
-                continue;
-            }
-        };
-        for asked in &report.asked {
-            print::line(out, &asked.to_string())?;
+            Err(error) => tracing::warn!("a pass was not made: {}", chain(&error)),
         }
-        for problem in &report.problems {
-            print::line(out, &format!("! {problem}"))?;
-        }
-        let verb = if options.dry_run {
-            "would be asked for"
-        } else {
-            "asked for"
-        };
-        print::text(
-            out,
-            &format!(
-                "{} imports failed, {} {verb}",
-                report.failed,
-                report.asked.len()
-            ),
-        )?;
         if options.once {
             return Ok(());
         }
-        wait(clock, options.interval).await;
+        clock.sleep(options.interval).await;
     }
+}
+
+fn print_requests(
+    report: &ReimportReport,
+    dry_run: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    for asked in &report.asked {
+        print::line(out, &asked.to_string())?;
+    }
+    for problem in &report.problems {
+        print::line(out, &format!("! {problem}"))?;
+    }
+    let verb = if dry_run {
+        "would be asked for"
+    } else {
+        "asked for"
+    };
+    let (failed, asked, waiting) = (report.failed, report.asked.len(), report.waiting());
+    let waiting = match waiting {
+        0 => String::new(),
+        waiting => format!(", {waiting} wait for a later pass"),
+    };
+    print::text(
+        out,
+        &format!("{failed} imports failed, {asked} {verb}{waiting}"),
+    )
 }
 
 pub(super) async fn clean_up(options: &CleanupOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let cluster = Cluster::connect(&options.cluster, None).await?;
-    let settings = mirror_cleanup::CleanupOptions {
-        minimum_age: options.minimum_age,
-        per_pass: options.limit,
-        dry_run: options.dry_run,
+    let sources = CleanupSources {
+        namespaces: options.namespaces.clone(),
+        credentials_namespace: options.credentials_namespace.clone(),
+        credentials_secret: options.credentials_secret.clone(),
     };
-    let (namespace, name) = (&options.credentials_namespace, &options.credentials_secret);
-    let credentials = sources::credentials(&cluster.client, namespace, name).await;
-    let credentials = credentials.map_err(|error| not_gathered(&cluster, &error))?;
-    let client = options.registry.client_with(credentials)?;
+    let mut cleaner = MirrorCleaner::new(mirror_cleanup::CleanupOptions {
+        minimum_age: options.minimum_age,
+        interval: options.interval,
+        per_pass: options.limit,
+        looked_at: options.look_limit,
+        dry_run: options.dry_run,
+    });
+    let registry = options.registry.client_with(Credentials::none())?;
     loop {
-        let streams = match sources::streams(&cluster.client, &options.namespaces).await {
-            Ok(streams) => streams,
+        match cleaner.pass(&cluster.client, &sources, &registry).await {
+            Ok(report) => print_deletions(&report, options.dry_run, out)?,
             Err(error) if options.once => return Err(not_gathered(&cluster, &error)),
-            Err(error) => {
-                tracing::warn!("a pass was not made: {}", chain(&error));
-                wait(Clock::system(), options.interval).await;
-                continue;
-            }
-        };
-        let report = mirror_cleanup::pass(&client, &scope(&streams), &settings).await;
-        let verb = if options.dry_run {
-            "would delete"
-        } else {
-            "deleted"
-        };
-        for image in &report.deleted {
-            print::line(out, &format!("{verb} {image}"))?;
+            Err(error) => tracing::warn!("a pass was not made: {}", chain(&error)),
         }
-        for problem in &report.problems {
-            print::line(out, &format!("! {problem}"))?;
-        }
-        let more = if report.limited {
-            "; the limit of the pass was reached"
-        } else {
-            ""
-        };
-        print::text(
-            out,
-            &format!(
-                "{verb} {}, kept {} that are young{more}",
-                report.deleted.len(),
-                report.kept
-            ),
-        )?;
         if options.once {
             return Ok(());
         }
-        wait(Clock::system(), options.interval).await;
+        registry.clock().sleep(options.interval).await;
     }
+}
+
+fn print_deletions(
+    report: &CleanupReport,
+    dry_run: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let verb = if dry_run { "would delete" } else { "deleted" };
+    for image in &report.deleted {
+        print::line(out, &format!("{verb} {image}"))?;
+    }
+    for problem in &report.problems {
+        print::line(out, &format!("! {problem}"))?;
+    }
+    for registry in &report.left_alone {
+        print::line(out, &format!("! {registry} failed and is left alone"))?;
+    }
+    let more = if report.limited {
+        "; a limit of the pass was reached"
+    } else {
+        ""
+    };
+    let (deleted, kept) = (report.deleted.len(), report.kept);
+    print::text(
+        out,
+        &format!("{verb} {deleted}, kept {kept} that are young{more}"),
+    )
 }
 
 /// What the cluster does not have, or does not let the user read.
@@ -143,10 +154,6 @@ fn not_gathered(cluster: &Cluster, error: &sources::Error) -> Failure {
         )
         .remedy("put the content of a docker config.json under the key config.json"),
     }
-}
-
-async fn wait(clock: Clock, interval: Duration) {
-    clock.sleep(interval).await;
 }
 
 fn unreadable(error: &reimport::Error) -> Failure {

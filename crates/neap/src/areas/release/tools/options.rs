@@ -268,7 +268,7 @@ pub(in super::super) struct ReimportOptions {
     #[arg(long)]
     pub(super) once: bool,
 
-    /// The time between two passes
+    /// The time between two passes, and the first wait of a tag that keeps failing
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub(super) interval: std::time::Duration,
 
@@ -306,9 +306,13 @@ pub(in super::super) struct CleanupOptions {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "24h")]
     pub(super) interval: std::time::Duration,
 
-    /// Deletions in one pass
+    /// Deletions that one pass tries
     #[arg(long, value_name = "NUMBER", default_value_t = 200)]
     pub(super) limit: usize,
+
+    /// Images that one pass looks at
+    #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
+    pub(super) look_limit: usize,
 
     /// Only print what would be deleted
     #[arg(long)]
