@@ -96,7 +96,7 @@ async fn until_accepted(connection: &mut Connection) -> Result<()> {
 
 fn is_any_accepted(payloads: &Value) -> bool {
     let all = payloads["items"].as_array().into_iter().flatten();
-    let mut conditions = all.flat_map(|it| it["status"]["conditions"].as_array());
+    let mut conditions = all.filter_map(|it| it["status"]["conditions"].as_array());
     conditions.any(|all| {
         all.iter()
             .any(|it| it["type"] == "PayloadAccepted" && it["status"] == "True")

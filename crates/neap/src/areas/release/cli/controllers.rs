@@ -193,7 +193,7 @@ pub(super) fn controller(
         return validate::validate(&options, symbols, out);
     }
     let cluster = &mut options.role.cluster;
-    cluster.kubeconfig = options.kubeconfigs.only(cluster.kubeconfig.take())?;
+    cluster.kubeconfig = options.kubeconfigs.only(cluster.kubeconfig.as_deref())?;
     // Who writes nothing needs no Lease.
     options.role.leader_elect &= !options.dry_run;
     let options = &options;

@@ -4,7 +4,10 @@
 //! Its flags for the kubeconfigs of several clusters are accepted if they all name one file, which then is that of
 //! the process. Different files are refused: objects would be written to another cluster than the original's.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 
@@ -14,29 +17,29 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug, Default, Args)]
 #[group(skip)]
 pub(super) struct Kubeconfigs {
-    #[arg(long, hide = true, value_name = "FILE")]
-    releases_kubeconfig: Option<PathBuf>,
-    #[arg(long, hide = true, value_name = "FILE")]
-    non_prow_job_kubeconfig: Option<PathBuf>,
-    #[arg(long, hide = true, value_name = "FILE")]
-    prow_job_kubeconfig: Option<PathBuf>,
-    #[arg(long, hide = true, value_name = "FILE")]
-    tools_kubeconfig: Option<PathBuf>,
+    #[arg(long = "releases-kubeconfig", hide = true, value_name = "FILE")]
+    releases: Option<PathBuf>,
+    #[arg(long = "non-prow-job-kubeconfig", hide = true, value_name = "FILE")]
+    non_prow_job: Option<PathBuf>,
+    #[arg(long = "prow-job-kubeconfig", hide = true, value_name = "FILE")]
+    prow_job: Option<PathBuf>,
+    #[arg(long = "tools-kubeconfig", hide = true, value_name = "FILE")]
+    tools: Option<PathBuf>,
 }
 
 impl Kubeconfigs {
     /// The kubeconfig of the process, of which `own` is that of `--kubeconfig`. The original takes its default for
     /// each flag that is not given, so all or none of the first three have to be there.
-    pub(super) fn only(&self, own: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
-        let non_prow = self.non_prow_job_kubeconfig.as_ref().or(own.as_ref());
+    pub(super) fn only(&self, own: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+        let non_prow = self.non_prow_job.as_deref().or(own);
         let used = [
-            self.releases_kubeconfig.as_ref().or(non_prow),
-            self.tools_kubeconfig.as_ref().or(non_prow),
-            self.prow_job_kubeconfig.as_ref().or(own.as_ref()),
+            self.releases.as_deref().or(non_prow),
+            self.tools.as_deref().or(non_prow),
+            self.prow_job.as_deref().or(own),
             non_prow,
         ];
         if used.iter().all(|one| *one == used[0]) {
-            return Ok(used[0].cloned());
+            return Ok(used[0].map(Path::to_path_buf));
         }
         let why = "releases, Jobs and ProwJobs are in one cluster here, and these flags name several kubeconfigs";
         let what = "the flags for kubeconfigs name more than one cluster";
@@ -160,7 +163,7 @@ mod tests {
         let only = |flags: &[&str], own: Option<&str>| {
             let arguments = ["neap"].iter().chain(flags);
             let cli = Clusters::try_parse_from(arguments).unwrap();
-            let only = cli.kubeconfigs.only(own.map(PathBuf::from));
+            let only = cli.kubeconfigs.only(own.map(Path::new));
             only.map(|it| it.map(|it| it.display().to_string()))
         };
         assert_eq!(only(&[], None).unwrap(), None);
