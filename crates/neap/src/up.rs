@@ -44,6 +44,7 @@ pub(crate) use self::{
     signals::Signals,
 };
 use crate::{
+    allocator::{commit_what_is_used, return_what_is_free_again_and_again},
     cli::UpOptions,
     environment,
     exit::{Exit, Failure},
@@ -55,7 +56,7 @@ pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
     if let (true, Some(data)) = (options.detach, &options.data) {
         return background::detach(data, &mut io::stdout().lock());
     }
-    crate::allocator::commit_what_is_used();
+    commit_what_is_used();
     raise_open_files();
     let runtimes = Runtimes::start().map_err(|error| {
         Failure::new(
@@ -78,6 +79,10 @@ async fn up(options: UpOptions, symbols: Symbols, background: Handle) -> Result<
     let mut transcript = Transcript::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
     remove_abandoned_folders(&environment);
+    let returning = return_what_is_free_again_and_again(environment.clock.clone());
+    environment
+        .spawner
+        .spawn("return-memory", Box::pin(returning));
     let starting = start(&options, &supplied, &environment, &folder, &mut transcript);
     let running = tokio::select! {
         running = starting => running?,
