@@ -5,6 +5,7 @@
 //! blob. Pure: a value in, findings out.
 
 mod blobstore;
+mod expressions;
 mod programs;
 mod servers;
 #[cfg(test)]
@@ -26,7 +27,7 @@ pub fn check(program: Program, configuration: &Value) -> Vec<Finding> {
         findings: Vec::new(),
     };
     let root = Node::root(configuration);
-    rules.global(&root.get("global"));
+    rules.global(program, &root.get("global"));
     rules.everywhere(&root);
     rules.ports(&root);
     match program {

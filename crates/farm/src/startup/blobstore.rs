@@ -1,5 +1,7 @@
 //! Backends of stores.
 
+use std::collections::BTreeSet;
+
 use super::{Node, Rules};
 use crate::{api::Shard, schema::duration, sharding::duplicate_key};
 
@@ -14,11 +16,31 @@ pub(super) enum StoreKind {
 /// The largest number of blocks.
 const MAX_BLOCKS: i64 = 100;
 
+/// Where a backend is.
+#[derive(Clone)]
+struct BackendScope<'a> {
+    kind: StoreKind,
+    /// Whether the program has a CAS, which completeness checking reads.
+    has_cas: bool,
+    /// The labels of the backends around it.
+    labels: BTreeSet<&'a str>,
+}
+
 impl Rules {
-    /// A backend and those inside it. `has_cas` is whether the program has a CAS, which completeness
-    /// checking reads.
-    #[expect(clippy::too_many_lines, reason = "one arm for each backend")]
+    /// The backend of a store and those inside it. `has_cas` is whether the program has a CAS.
     pub(super) fn backend(&mut self, at: &Node<'_>, kind: StoreKind, has_cas: bool) {
+        let labels = BTreeSet::new();
+        let scope = BackendScope {
+            kind,
+            has_cas,
+            labels,
+        };
+        self.nested(at, &scope);
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm for each backend")]
+    fn nested<'a>(&mut self, at: &Node<'a>, scope: &BackendScope<'a>) {
+        let (kind, has_cas) = (scope.kind, scope.has_cas);
         let Some(backend) = at.fields().into_iter().next() else {
             return self.add(at, "has to be one of the backends, such as grpc or local");
         };
@@ -78,7 +100,14 @@ impl Rules {
                 let prefixes = backend.get("instanceNamePrefixes").entries();
                 inner = prefixes.iter().map(|(_, it)| it.get("backend")).collect();
             }
-            "withLabels" => self.labels(&backend, kind, has_cas),
+            "withLabels" | "with_labels" => self.labels(&backend, scope),
+            "label" if !scope.labels.contains(backend.text()) => {
+                let problem = format!(
+                    "no withLabels around it declares the label {:?}",
+                    backend.text()
+                );
+                self.add(&backend, problem);
+            }
             "deadlineEnforcing" => {
                 self.require(&backend, &["timeout"]);
                 inner = vec![backend.get("backend")];
@@ -86,15 +115,22 @@ impl Rules {
             _ => {}
         }
         for inner in inner {
-            self.backend(&inner, kind, has_cas);
+            self.nested(&inner, scope);
         }
     }
 
-    fn labels(&mut self, backend: &Node<'_>, kind: StoreKind, has_cas: bool) {
-        for (_, labelled) in backend.get("labels").entries() {
-            self.backend(&labelled, kind, has_cas);
+    /// A backend with a label sees the labels around both, and not those beside it.
+    fn labels<'a>(&mut self, backend: &Node<'a>, scope: &BackendScope<'a>) {
+        let mut inside = scope.clone();
+        for (label, labelled) in backend.get("labels").entries() {
+            if scope.labels.contains(label) {
+                let problem = format!("the label {label:?} is declared around it already");
+                self.add(&labelled, problem);
+            }
+            self.nested(&labelled, scope);
+            inside.labels.insert(label);
         }
-        self.backend(&backend.get("backend"), kind, has_cas);
+        self.nested(&backend.get("backend"), &inside);
     }
 
     fn completeness(&mut self, backend: &Node<'_>, kind: StoreKind, has_cas: bool) {

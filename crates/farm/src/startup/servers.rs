@@ -1,7 +1,10 @@
 //! Servers, authentication, authorizers, expressions and key pairs.
 
-use super::{Node, Rules};
-use crate::schema::{Finding, duration};
+use super::{Node, Rules, expressions};
+use crate::{
+    api::ports,
+    schema::{Finding, Program, duration},
+};
 
 /// An address on which a server listens, such as `:8980`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,13 @@ impl ListenAddress {
         let overlap = self.host == other.host || is_any(&self.host) || is_any(&other.host);
         // Port 0 is another one for each server.
         self.port == other.port && self.port != "0" && overlap
+    }
+
+    /// Whether the kubelet reaches it for its probes. In a rendered address the port ends an expression.
+    fn is_probed(&self) -> bool {
+        let local = ["localhost", "127.0.0.1", "[::1]"];
+        let port = self.port.trim_end_matches('\'');
+        port == ports::DIAGNOSTICS.to_string() && !local.contains(&&*self.host)
     }
 }
 
@@ -52,7 +62,9 @@ impl Rules {
             if addresses.items().is_empty() && paths.items().is_empty() {
                 self.add(&server, "has to listen on an address or a path");
             }
-            self.authentication(&server.get("authenticationPolicy"));
+            let policy = server.get("authenticationPolicy");
+            self.authentication(&policy);
+            self.peer_credentials(&server, &policy);
             let mut served = std::collections::BTreeSet::new();
             for relay in server.get("relays").items() {
                 for service in relay.get("services").items() {
@@ -95,6 +107,23 @@ impl Rules {
         }
     }
 
+    /// The credentials of a local process are known on a Unix socket without encryption.
+    fn peer_credentials(&mut self, server: &Node<'_>, policy: &Node<'_>) {
+        let peer = policy.get("peerCredentialsJmespathExpression");
+        let encryption = ["tls", "alts"].map(|field| server.get(field));
+        if let Some(encryption) = encryption.iter().find(|it| it.is_present())
+            && peer.is_present()
+        {
+            let problem = format!("excludes {}", encryption.path);
+            self.add(&peer, problem);
+        }
+        for field in policy.fields() {
+            for inner in field.get("policies").items() {
+                self.peer_credentials(server, &inner);
+            }
+        }
+    }
+
     pub(super) fn authorizers(&mut self, at: &Node<'_>, names: &[&str]) {
         for name in names {
             let authorizer = at.get(name);
@@ -105,10 +134,32 @@ impl Rules {
         }
     }
 
-    pub(super) fn global(&mut self, global: &Node<'_>) {
+    pub(super) fn global(&mut self, program: Program, global: &Node<'_>) {
         let diagnostics = global.get("diagnosticsHttpServer");
         if diagnostics.is_present() {
             self.http_servers(&diagnostics.get("httpServers"));
+        }
+        // The runner is probed only if its configuration is rendered.
+        if program != Program::Runner {
+            self.probed(&diagnostics);
+        }
+    }
+
+    /// The kubelet asks for health in plain text at the address of the pod.
+    fn probed(&mut self, diagnostics: &Node<'_>) {
+        let servers = diagnostics.get("httpServers").items();
+        let mut servers = servers.iter().filter(|it| it.get("tls").is_absent());
+        let is_probed = servers.any(|server| {
+            let addresses = listen_addresses(server);
+            addresses.iter().any(ListenAddress::is_probed)
+        });
+        if !is_probed {
+            let problem = format!(
+                "the pod is restarted until it answers at port {}: list a server without tls that \
+                 listens on \":{0}\"",
+                ports::DIAGNOSTICS
+            );
+            self.add(&diagnostics.get("httpServers"), problem);
         }
     }
 
@@ -144,6 +195,7 @@ impl Rules {
                     self.add(&field, problem);
                 }
                 "platform" => self.platform(&field),
+                name if expressions::is_expression(name) => self.expression(&field),
                 _ => {}
             }
             self.everywhere(&field);

@@ -12,8 +12,10 @@ fn storage() -> Value {
             "source": {"file": {"path": "/b", "sizeBytes": 1 << 30}}, "spareBlocks": 3,
         },
     });
+    let diagnostics = json!({"listenAddresses": [":9980"], "authenticationPolicy": {"allow": {}}});
     json!({
         "grpcServers": [{"listenAddresses": [":1"], "authenticationPolicy": {"allow": {}}}],
+        "global": {"diagnosticsHttpServer": {"httpServers": [diagnostics]}},
         "maximumMessageSizeBytes": 2,
         "contentAddressableStorage": {
             "backend": {"local": local},
@@ -82,9 +84,9 @@ fn two_servers_on_one_port_are_found() {
         let wanted: &[&str] = if conflicts { &[problem] } else { &[] };
         assert_eq!(findings, wanted, "{one} {other}");
     }
-    let mut shared = storage();
-    shared["global"] = json!({"diagnosticsHttpServer": {"httpServers": [server(&[":1"])]}});
-    assert_eq!(found(Program::Storage, &shared).len(), 1);
+    let servers = json!([server(&[":9980", ":1"])]);
+    let pointer = "/global/diagnosticsHttpServer/httpServers";
+    assert_eq!(after(pointer, servers).len(), 1);
 }
 
 #[test]
@@ -216,4 +218,167 @@ fn each_program_lacks_what_it_needs() {
             "{program:?} {path} {findings:?}"
         );
     }
+}
+
+#[test]
+fn health_is_where_the_kubelet_asks_for_it() {
+    let pointer = "/global/diagnosticsHttpServer/httpServers";
+    let server = |address: &str| json!({"listenAddresses": [address], "authenticationPolicy": {"allow": {}}});
+    let mut encrypted = server(":9980");
+    encrypted["tls"] = json!({});
+    for (servers, is_probed) in [
+        (json!([server(":9980")]), true),
+        (json!([server("10.0.0.1:9980")]), true),
+        (json!([server("[::]:9980")]), true),
+        (json!([server(":80"), server(":9980")]), true),
+        (json!([server("localhost:9980")]), false),
+        (json!([server("127.0.0.1:9980")]), false),
+        (json!([server(":9981")]), false),
+        (json!([encrypted]), false),
+        (json!([]), false),
+    ] {
+        let findings = after(pointer, servers.clone());
+        let named = findings.iter().any(|it| {
+            it.starts_with("global.diagnosticsHttpServer.httpServers: the pod is restarted")
+        });
+        assert_eq!(!named, is_probed, "{servers}: {findings:?}");
+    }
+    let path = "global.diagnosticsHttpServer.httpServers";
+    let asked = |program| check(program, &json!({})).iter().any(|it| it.path == path);
+    for program in [Program::Scheduler, Program::Worker, Program::Browser] {
+        assert!(asked(program), "{program:?}");
+    }
+    assert!(
+        !asked(Program::Runner),
+        "it is probed only if it is rendered"
+    );
+}
+
+#[test]
+fn labels_are_declared_once_and_before_they_are_used() {
+    let grpc = || json!({"grpc": {"client": {"address": "a:1"}}});
+    let with = |labels: Value, backend: Value| json!({"withLabels": {"labels": labels, "backend": backend}});
+    let label = |name: &str| json!({"label": name});
+    let pointer = "/contentAddressableStorage/backend";
+    let path = "contentAddressableStorage.backend";
+    for (backend, expected) in [
+        (with(json!({"a": grpc()}), label("a")), vec![]),
+        (
+            // A label of the outer backend is visible everywhere inside.
+            with(
+                json!({"a": grpc()}),
+                with(json!({"b": label("a")}), label("a")),
+            ),
+            vec![],
+        ),
+        (
+            label("a"),
+            vec![format!(
+                "{path}.label: no withLabels around it declares the label \"a\""
+            )],
+        ),
+        (
+            with(json!({"a": grpc()}), label("b")),
+            vec![format!(
+                "{path}.withLabels.backend.label: no withLabels around it declares the label \"b\""
+            )],
+        ),
+        (
+            // Those of one backend do not see each other.
+            with(json!({"a": grpc(), "b": label("a")}), label("b")),
+            vec![format!(
+                "{path}.withLabels.labels[\"b\"].label: no withLabels around it declares the label \"a\""
+            )],
+        ),
+        (
+            with(json!({"a": grpc()}), with(json!({"a": grpc()}), label("a"))),
+            vec![format!(
+                "{path}.withLabels.backend.withLabels.labels[\"a\"]: the label \"a\" is declared around it already"
+            )],
+        ),
+    ] {
+        assert_eq!(after(pointer, backend.clone()), expected, "{backend}");
+    }
+}
+
+#[test]
+fn credentials_of_a_peer_exclude_encryption() {
+    let peer = json!({"peerCredentialsJmespathExpression": {"expression": "`{}`"}});
+    let server = |policy: &Value, extra: (&str, Value)| {
+        let mut server = json!({"listenPaths": ["/s"], "authenticationPolicy": policy});
+        server[extra.0] = extra.1;
+        after("/grpcServers", json!([server]))
+    };
+    let none = ("stopGracefully", json!(true));
+    let tls = ("tls", json!({"serverKeyPair": {}}));
+    assert_eq!(server(&peer, none), [""; 0]);
+    let field = "authenticationPolicy.peerCredentialsJmespathExpression";
+    let expected = format!("grpcServers[0].{field}: excludes grpcServers[0].tls");
+    assert_eq!(server(&peer, tls.clone()), [expected]);
+    assert_eq!(server(&peer, ("alts", json!({}))).len(), 1);
+    let any = json!({"any": {"policies": [{"allow": {}}, peer]}});
+    let expected = "grpcServers[0].authenticationPolicy.any.policies[1].peerCredentialsJmespathExpression: \
+         excludes grpcServers[0].tls";
+    assert_eq!(server(&any, tls.clone()), [expected]);
+    assert_eq!(server(&json!({"allow": {}}), tls), [""; 0]);
+}
+
+#[test]
+fn expressions_have_to_compile() {
+    let pointer = "/contentAddressableStorage/getAuthorizer";
+    let path = "contentAddressableStorage.getAuthorizer.jmespathExpression.expression";
+    for (expression, compiles) in [
+        ("`true`", true),
+        (
+            "a == 'it\\'s' && contains(['a', 'b'], instanceName) || !b.c",
+            true,
+        ),
+        ("{\"public\": @, \"private\": files.token}", true),
+        (
+            "groups[?name == 'ci' && size > `1`] | [0].{a: b, c: [d, e]}",
+            true,
+        ),
+        ("a.*.b[*].c[][?d].e[-1] | sort_by(@, &f)[::-1]", true),
+        ("*", true),
+        ("[*].a[1:2].\"b c\"", true),
+        ("{\"a-bin\": b.\"a-bin\"}", true),
+        ("length(a)", true),
+        ("f()", true),
+        ("(a || b) && c", true),
+        ("", false),
+        ("a.", false),
+        ("a b", false),
+        ("contains(a, 'b'", false),
+        ("contains(a 'b')", false),
+        ("\"f\"(a)", false),
+        ("a == = b", false),
+        ("a = b", false),
+        ("`{`", false),
+        ("a[b]", false),
+        ("a.[1", false),
+        ("{a}", false),
+        ("[?a", false),
+        ("'open", false),
+        ("a.#", false),
+        ("a.`1`", false),
+        ("1", false),
+    ] {
+        let authorizer = json!({"jmespathExpression": {"expression": expression}});
+        let findings = after(pointer, authorizer);
+        let expected = format!("{path}: is no ");
+        let named = findings.iter().filter(|it| it.starts_with(&expected));
+        let found = (named.count(), findings.len());
+        let count = usize::from(!compiles);
+        assert_eq!(found, (count, count), "{expression}: {findings:?}");
+    }
+    let findings = after(
+        pointer,
+        json!({"jmespathExpression": {"expression": "a == = b"}}),
+    );
+    let expected = format!("{path}: is no JMESPath expression from character 6 on");
+    assert_eq!(findings, [expected]);
+    // One that is nested without an end is left to the program.
+    let endless = "(".repeat(1 << 20);
+    let authorizer = json!({"jmespath_expression": {"expression": endless}});
+    assert_eq!(after(pointer, authorizer), [""; 0]);
 }
