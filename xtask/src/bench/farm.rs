@@ -3,7 +3,7 @@
 use super::{
     Figure,
     loaded::Line,
-    row::{Asked::Limit, Row},
+    row::{Requirement::Limit, Row},
 };
 use crate::process;
 

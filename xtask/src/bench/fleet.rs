@@ -9,7 +9,7 @@ use super::{
     Figure, Subjects,
     loaded::Line,
     row::{
-        Asked::{Limit, Times},
+        Requirement::{Limit, Times},
         Row,
     },
 };

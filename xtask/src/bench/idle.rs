@@ -9,7 +9,7 @@ use super::{
     Figure, Subjects,
     loaded::Line,
     row::{
-        Asked::{Limit, Nothing, Times},
+        Requirement::{Limit, Nothing, Times},
         Row,
     },
 };

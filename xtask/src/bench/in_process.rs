@@ -5,14 +5,15 @@ use anyhow::{Context, Result};
 use super::{
     Figure, Subjects,
     loaded::Line,
-    row::{Asked, Row},
+    row::{Requirement, Row},
 };
 use crate::process;
 
 /// Creates by clients that have no socket between them and the server.
 pub(super) struct InProcess;
 
-const LINE: Line = Line::rate("creates", "create, in-process client").asked(Asked::Limit(40_000.0));
+const LINE: Line =
+    Line::rate("creates", "create, in-process client").asked(Requirement::Limit(40_000.0));
 
 impl Figure for InProcess {
     fn name(&self) -> &'static str {

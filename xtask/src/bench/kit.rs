@@ -3,7 +3,7 @@
 use super::{
     Figure,
     loaded::{Line, Loaded},
-    row::Asked::Limit,
+    row::Requirement::Limit,
 };
 
 pub(super) fn figures() -> Vec<Box<dyn Figure>> {

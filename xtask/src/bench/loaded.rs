@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Figure, Subjects,
-    row::{Asked, Better, Row},
+    row::{Better, Requirement, Row},
 };
 use crate::process;
 
@@ -29,7 +29,7 @@ pub(super) struct Line {
     unit: &'static str,
     scale: f64,
     better: Better,
-    asked: Asked,
+    asked: Requirement,
 }
 
 impl Line {
@@ -41,7 +41,7 @@ impl Line {
             unit,
             scale: 1.0,
             better: Better::Less,
-            asked: Asked::Nothing,
+            asked: Requirement::Nothing,
         }
     }
 
@@ -64,7 +64,7 @@ impl Line {
         self
     }
 
-    pub(super) const fn asked(mut self, asked: Asked) -> Self {
+    pub(super) const fn asked(mut self, asked: Requirement) -> Self {
         self.asked = asked;
         self
     }

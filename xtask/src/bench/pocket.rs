@@ -4,7 +4,7 @@ use super::{
     Figure,
     in_process::InProcess,
     loaded::{Line, Loaded},
-    row::Asked::{Limit, Times},
+    row::Requirement::{Limit, Times},
 };
 
 pub(super) fn figures() -> Vec<Box<dyn Figure>> {

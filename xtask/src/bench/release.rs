@@ -7,7 +7,7 @@ use super::{
     Figure, Subjects,
     loaded::Line,
     row::{
-        Asked::{Limit, Times},
+        Requirement::{Limit, Times},
         Row,
     },
 };

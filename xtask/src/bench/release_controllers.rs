@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     Figure, Subjects,
     loaded::Line,
-    row::{Asked::Limit, Row},
+    row::{Requirement::Limit, Row},
 };
 use crate::process;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Area,
-    row::{Asked, Better, Row},
+    row::{Better, Requirement, Row},
 };
 
 const HEADER: [&str; 6] = ["FIGURE", "OURS", "PEER", "RATIO", "ASKED", "HOLDS"];
@@ -46,7 +46,7 @@ fn cells(row: &Row) -> [String; 6] {
         match (row.holds(), row.asked) {
             (Some(true), _) => "✓ yes".to_owned(),
             (Some(false), _) => "✗ no".to_owned(),
-            (None, Asked::Nothing) => none(),
+            (None, Requirement::Nothing) => none(),
             (None, _) => "not judged: no peer".to_owned(),
         },
     ]
@@ -63,10 +63,10 @@ fn number(value: f64) -> String {
 
 fn asked(row: &Row) -> String {
     match (row.asked, row.better) {
-        (Asked::Nothing, _) => "-".to_owned(),
-        (Asked::Limit(limit), Better::Less) => format!("≤ {limit} {}", row.unit),
-        (Asked::Limit(limit), Better::More) => format!("≥ {limit} {}", row.unit),
-        (Asked::Times(times), _) => format!("≥ {}×", (times * 100.0).round() / 100.0),
+        (Requirement::Nothing, _) => "-".to_owned(),
+        (Requirement::Limit(limit), Better::Less) => format!("≤ {limit} {}", row.unit),
+        (Requirement::Limit(limit), Better::More) => format!("≥ {limit} {}", row.unit),
+        (Requirement::Times(times), _) => format!("≥ {}×", (times * 100.0).round() / 100.0),
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
             better: Better::Less,
             ours: 5.0,
             peer,
-            asked: Asked::Times(2.0),
+            asked: Requirement::Times(2.0),
         }
     }
 

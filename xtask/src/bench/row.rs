@@ -9,7 +9,7 @@ pub(super) struct Row {
     pub(super) ours: f64,
     /// The same figure of the peer, if there is one.
     pub(super) peer: Option<f64>,
-    pub(super) asked: Asked,
+    pub(super) asked: Requirement,
 }
 
 /// Which of two figures is the better one.
@@ -21,7 +21,7 @@ pub(super) enum Better {
 
 /// When a row holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Asked {
+pub(super) enum Requirement {
     /// Our figure is no worse than this, whatever the peer's is.
     Limit(f64),
     /// The least ratio by which our figure is better than the peer's.
@@ -43,10 +43,10 @@ impl Row {
     /// Nothing if nothing is asked, or if there is no peer to compare with.
     pub(super) fn holds(&self) -> Option<bool> {
         match (self.asked, self.better) {
-            (Asked::Nothing, _) => None,
-            (Asked::Limit(limit), Better::Less) => Some(self.ours <= limit),
-            (Asked::Limit(limit), Better::More) => Some(self.ours >= limit),
-            (Asked::Times(times), _) => self.ratio().map(|ratio| ratio >= times),
+            (Requirement::Nothing, _) => None,
+            (Requirement::Limit(limit), Better::Less) => Some(self.ours <= limit),
+            (Requirement::Limit(limit), Better::More) => Some(self.ours >= limit),
+            (Requirement::Times(times), _) => self.ratio().map(|ratio| ratio >= times),
         }
     }
 }
@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn rows_hold_by_limit_or_by_ratio() {
         use {
-            Asked::{Limit, Nothing, Times},
             Better::{Less, More},
+            Requirement::{Limit, Nothing, Times},
         };
         for (ours, peer, better, asked, holds) in [
             (100.0, None, Less, Limit(100.0), Some(true)),
