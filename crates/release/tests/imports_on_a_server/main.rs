@@ -1,5 +1,6 @@
-//! ImageStreams are imported on a real kube-apiserver, which `NEAP_RELEASE_SERVER` names by its kubeconfig. The
-//! registry is in this process. `cargo xtask release` runs these tests; each has a namespace of its own.
+//! ImageStreams are imported, failed imports are asked for again, and mirrors are cleaned up on a real kube-apiserver,
+//! which `NEAP_RELEASE_SERVER` names by its kubeconfig. The registry is in this process. `cargo xtask release` runs
+//! these tests; each has namespaces of its own.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,6 +12,7 @@
 use std::{env, time::Duration};
 
 use http::Request;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client as ApiClient, Config, CustomResourceExt,
     api::{Patch, PatchParams, PostParams},
@@ -18,22 +20,28 @@ use kube::{
 };
 use neap_emulators::{
     network::Network,
-    registry::{Registry, Settings as RegistrySettings},
+    registry::{Access, Registry, Settings as RegistrySettings, User},
     system::Emulator,
 };
-use neap_kit::{client::Client, clock::Clock, context::Context, lease::Leadership, watch::Watches};
+use neap_kit::{
+    apply::Writer, client::Client, clock::Clock, context::Context, lease::Leadership,
+    watch::Watches,
+};
 use neap_release::{
+    api::annotations::CONFIG,
     image_stream::{
         api::{IMPORT_REQUESTED, ImageStream, NamedTagEventList},
         controller::component,
         facts::Settings,
     },
+    mirror_cleanup::{CleanupOptions, MirrorCleaner, sources::CleanupSources},
     oci::{
         client::{Options, RegistryClient},
         credentials::Credentials,
         reference::ImageRef,
     },
     payload_image::sample::{self, SampleImage},
+    reimport::{ReimportOptions, Reimporter},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -57,6 +65,7 @@ struct Cluster {
     api: ApiClient,
     namespace: String,
     clock: Clock,
+    /// A client of the registry whose user may push.
     registry: RegistryClient,
     _tasks: JoinSet<()>,
     _alone: MutexGuard<'static, ()>,
@@ -64,6 +73,10 @@ struct Cluster {
 
 impl Cluster {
     async fn open(name: &str) -> Self {
+        Self::open_with(name, Access::Open, Credentials::none()).await
+    }
+
+    async fn open_with(name: &str, access: Access, pusher: Credentials) -> Self {
         let alone = ALONE.lock().await;
         let kubeconfig = env::var_os("NEAP_RELEASE_SERVER");
         let kubeconfig = kubeconfig.expect("run cargo xtask release, which starts the server");
@@ -73,7 +86,11 @@ impl Cluster {
         let api = ApiClient::try_from(config.await.unwrap()).unwrap();
         let clock = Clock::system();
         let network = Network::default();
-        let emulator = Registry::in_memory(RegistrySettings::default(), clock);
+        let settings = RegistrySettings {
+            access,
+            ..RegistrySettings::default()
+        };
+        let emulator = Registry::in_memory(settings, clock);
         network.mount(HOST, Emulator::new(emulator, clock).transport());
         let http = Client::builder("registry", clock).transport(network.transport());
         let registry = RegistryClient::new(
@@ -89,6 +106,7 @@ impl Cluster {
             clock,
         };
         let controller = component(&context, registry.clone(), Settings::default()).unwrap();
+        let registry = registry.with_credentials(pusher);
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(controller.run(stop.clone()));
         tasks.spawn(runner.run(stop));
@@ -147,13 +165,25 @@ impl Cluster {
         built.manifest.digest.to_string()
     }
 
+    async fn create_secret(&self, name: &str, kind: &str, data: Value) {
+        let secret = json!({"metadata": {"name": name}, "type": kind, "stringData": data});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        let secrets = Api::namespaced(self.api.clone(), &self.namespace);
+        let created = secrets.create(&PostParams::default(), &secret).await;
+        created.unwrap();
+    }
+
     fn streams(&self) -> Api<ImageStream> {
         Api::namespaced(self.api.clone(), &self.namespace)
     }
 
     async fn create(&self, tags: &[&str]) {
         let tags: Vec<_> = tags.iter().map(|name| tag(name)).collect();
-        let stream = json!({"metadata": {"name": STREAM}, "spec": {"tags": tags}});
+        self.create_stream(json!({"metadata": {"name": STREAM}, "spec": {"tags": tags}}))
+            .await;
+    }
+
+    async fn create_stream(&self, stream: Value) {
         let stream: ImageStream = serde_json::from_value(stream).unwrap();
         let streams = self.streams();
         self.until("the kind is served", async || {
@@ -267,4 +297,125 @@ async fn one_tag_is_set_under_a_precondition_and_the_tags_of_other_writers_stay(
         })
         .await;
     cluster.images_once("v2", &pushed[3]).await;
+}
+
+#[tokio::test]
+async fn failed_imports_are_asked_for_again() {
+    let cluster = Cluster::open("reimport").await;
+    let config = json!({"name": "4.99.0-0.nightly", "to": "release"}).to_string();
+    cluster
+        .create_stream(json!({
+            "metadata": {"name": STREAM, "annotations": {CONFIG: config}},
+            "spec": {"tags": [tag("v1"), tag("v2")]},
+        }))
+        .await;
+    for name in ["v1", "v2"] {
+        let failed = async || {
+            cluster
+                .tag(name)
+                .await
+                .filter(NamedTagEventList::import_failed)
+        };
+        cluster
+            .until("the missing image is a condition", failed)
+            .await;
+    }
+    let late = cluster.push("v1", "late").await;
+    cluster.push("v2", "late").await;
+    let leadership = Leadership::without_election(cluster.clock);
+    let writer = Writer::new(cluster.api.clone(), "reimport", leadership, cluster.clock);
+    let options = ReimportOptions {
+        namespaces: vec![cluster.namespace.clone()],
+        ..ReimportOptions::default()
+    };
+    let mut reimporter = Reimporter::new(writer, cluster.clock, options);
+    let report = reimporter.pass(&cluster.api).await.unwrap();
+    assert_eq!((report.asked.len(), report.refused), (2, 0), "{report:?}");
+    cluster.images_once("v1", &late).await;
+    cluster.images_once("v2", &late).await;
+    let report = reimporter.pass(&cluster.api).await.unwrap();
+    assert_eq!((report.failed, report.asked.len()), (0, 0), "{report:?}");
+}
+
+fn config_json(user: &str) -> String {
+    json!({"auths": {HOST: {"username": user, "password": "right"}}}).to_string()
+}
+
+#[tokio::test]
+async fn pull_secrets_open_private_repositories_and_other_secrets_do_not() {
+    let access = || {
+        let puller = User::new("puller", "right").pulls("ocp/*");
+        Access::Token(vec![puller, User::new("pusher", "right").pushes("ocp/*")])
+    };
+    let pusher = || Credentials::parse(&config_json("pusher")).unwrap();
+    {
+        let cluster = Cluster::open_with("opaque", access(), pusher()).await;
+        cluster.push("v1", "one").await;
+        let data = json!({".dockerconfigjson": config_json("puller")});
+        cluster.create_secret("pull", "Opaque", data).await;
+        cluster.create(&["v1"]).await;
+        let failed = async || {
+            cluster
+                .tag("v1")
+                .await
+                .filter(NamedTagEventList::import_failed)
+        };
+        let failed = cluster.until("the import is refused", failed).await;
+        let reason = &failed.import_condition().unwrap().reason;
+        assert!(
+            ["Unauthorized", "Forbidden"].contains(&reason.as_str()),
+            "{reason}"
+        );
+    }
+    let cluster = Cluster::open_with("private", access(), pusher()).await;
+    let pushed = cluster.push("v1", "one").await;
+    let data = json!({".dockerconfigjson": config_json("puller")});
+    cluster
+        .create_secret("pull", "kubernetes.io/dockerconfigjson", data)
+        .await;
+    cluster
+        .create_secret("other", "Opaque", json!({"key": "value"}))
+        .await;
+    cluster.create(&["v1"]).await;
+    cluster.images_once("v1", &pushed).await;
+}
+
+#[tokio::test]
+async fn releases_that_no_stream_has_are_deleted_from_their_mirror() {
+    let access = Access::Basic(vec![User::new("pusher", "right").pushes("ocp/*")]);
+    let pusher = Credentials::parse(&config_json("pusher")).unwrap();
+    let cluster = Cluster::open_with("mirrors", access, pusher).await;
+    for name in ["4.99.0", "4.98.0"] {
+        cluster.push(name, name).await;
+    }
+    let mirror: ImageRef = format!("{HOST}/ocp/cli").parse().unwrap();
+    let config = json!({
+        "name": "4-stable", "as": "Stable", "alternateImageRepository": mirror.to_string(),
+    });
+    cluster
+        .create_stream(json!({
+            "metadata": {"name": "release", "annotations": {CONFIG: config.to_string()}},
+            "spec": {"tags": [{"name": "4.99.0"}]},
+        }))
+        .await;
+    let data = json!({"config.json": config_json("pusher")});
+    cluster.create_secret("mirror", "Opaque", data).await;
+    let sources = CleanupSources {
+        namespaces: vec![cluster.namespace.clone()],
+        credentials_namespace: cluster.namespace.clone(),
+        credentials_secret: "mirror".to_owned(),
+    };
+    let mut cleaner = MirrorCleaner::new(CleanupOptions {
+        minimum_age: Duration::ZERO,
+        ..CleanupOptions::default()
+    });
+    let registry = cluster.registry.with_credentials(Credentials::none());
+    let report = cleaner.pass(&cluster.api, &sources, &registry).await;
+    let report = report.unwrap();
+    assert_eq!(
+        report.deleted,
+        [format!("{HOST}/ocp/cli:4.98.0")],
+        "{report:?}"
+    );
+    assert_eq!(cluster.registry.tags(&mirror).await.unwrap(), ["4.99.0"]);
 }
