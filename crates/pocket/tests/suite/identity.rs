@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "answers to a test are small")]
 
+mod published_keys;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -441,34 +443,6 @@ async fn a_request_comes_back_with_its_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn others_can_check_tokens_by_the_published_keys() {
-    let world = World::new().await;
-    let (_, issuer) = world
-        .admin("GET", "/.well-known/openid-configuration", Value::Null)
-        .await;
-    assert_eq!(issuer["issuer"], "https://kubernetes.default.svc");
-    assert_eq!(issuer["jwks_uri"], "https://127.0.0.1:6443/openid/v1/jwks");
-    assert_eq!(
-        issuer["id_token_signing_alg_values_supported"],
-        json!(["ES256"])
-    );
-    let (_, keys) = world.admin("GET", "/openid/v1/jwks", Value::Null).await;
-    assert_eq!(keys["keys"][0]["crv"], "P-256");
-    // Pods look there for the keys of the tokens that they receive.
-    let token = world.token("default", json!({})).await;
-    for (header, code) in [
-        ("", 403),
-        ("Bearer alice-token", 403),
-        (&format!("Bearer {token}"), 200),
-    ] {
-        let (answer, _) = world
-            .ask(header, "GET", "/openid/v1/jwks", Value::Null)
-            .await;
-        assert_eq!(answer, code);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_pod_runs_as_an_account_that_is_there() {
     let world = World::new().await;
     let pod = |metadata: Value, account: &str| json!({"metadata": metadata, "spec": {"serviceAccountName": account, "containers": container()}});
@@ -502,19 +476,4 @@ async fn a_pod_runs_as_an_account_that_is_there() {
     // What the server added has no owner.
     let managed = &made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
     assert!(managed.get("f:volumes").is_none(), "{managed}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn keys_are_found_where_the_server_is_advertised() {
-    let options = Options {
-        advertised: Some("[::1]:7000".into()),
-        ..Options::new(Environment::simulated(1))
-    };
-    let service = Pocket::open(options).await.unwrap().service();
-    let request = Request::get("/.well-known/openid-configuration");
-    let request = request.body(Full::<Bytes>::default()).unwrap();
-    let body = service.oneshot(request).await.unwrap().into_body();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    let issuer: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!(issuer["jwks_uri"], "https://[::1]:7000/openid/v1/jwks");
 }

@@ -46,6 +46,14 @@ pub(super) fn kinds() -> Vec<Kind> {
 }
 
 impl Kind {
+    /// Its name, with its group where another kind has the name.
+    pub(super) fn title(&self) -> String {
+        match self.group.as_str() {
+            "events.k8s.io" => format!("{}.{}", self.name, self.group),
+            _ => self.name.clone(),
+        }
+    }
+
     pub(super) fn can(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)
     }

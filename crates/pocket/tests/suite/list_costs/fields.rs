@@ -131,10 +131,24 @@ impl ListField {
         self.path.to_string().contains(".template.spec.")
     }
 
-    /// The number of entries that make a body of about this size.
-    pub(super) fn entries_in(&self, filling: Filling, bytes: usize) -> usize {
-        let sample = self.items(filling, 1000);
-        (bytes * 1000 / Value::from(sample).to_string().len()).max(2)
+    /// The number of entries that make `base` a body of almost this size, and of no more unless the
+    /// object is larger by itself.
+    pub(super) fn entries_in(&self, filling: Filling, base: &Value, bytes: usize) -> usize {
+        let (mut best, mut count) = (2, 1000);
+        for _ in 0..8 {
+            let body = self.placed_in(base.clone(), self.items(filling, count));
+            let size = body.to_string().len();
+            if size <= bytes {
+                best = count.max(best);
+            }
+            // A little less than the average allows: later entries are longer than earlier ones.
+            let fitting = count * bytes / size * 99 / 100;
+            if fitting <= best {
+                break;
+            }
+            count = fitting;
+        }
+        best
     }
 
     pub(super) fn items(&self, filling: Filling, count: usize) -> Vec<Value> {
