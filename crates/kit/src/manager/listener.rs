@@ -56,13 +56,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = match check_host(request.version(), request.uri(), request.headers()) {
-            Err(why) => text(StatusCode::BAD_REQUEST, why),
-            Ok(()) => {
-                let token = request.headers().get(header::AUTHORIZATION);
-                let token = token.map(http::HeaderValue::as_bytes);
-                respond(&health, request.method(), request.uri().path(), token)
-            }
+        let checked = check_host(request.version(), request.uri(), request.headers());
+        let response = if let Err(why) = checked {
+            text(StatusCode::BAD_REQUEST, why)
+        } else {
+            let token = request.headers().get(header::AUTHORIZATION);
+            let token = token.map(http::HeaderValue::as_bytes);
+            respond(&health, request.method(), request.uri().path(), token)
         };
         async move { Ok::<_, Infallible>(response) }
     });
