@@ -76,6 +76,8 @@ pub const EXTRA_ATTEMPTS: &str = "release.neaptide.dev/extra-attempts";
 pub const RUN_KEY: &str = "release.neaptide.dev/run-key";
 /// On a ReleasePayload: proof that the release controller created it, made with the key of its runs.
 pub const PAYLOAD_TOKEN: &str = "release.neaptide.dev/payload-token";
+/// On a Job: proof that the release controller created it with these commands, made with the same key.
+pub const JOB_TOKEN: &str = "release.neaptide.dev/job-token";
 /// On a ProwJob: the verification job that it is a run of.
 pub const RUN_JOB: &str = "release.neaptide.dev/run-job";
 /// On a ProwJob: proof that the controller launched it for its payload.

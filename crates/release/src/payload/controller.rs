@@ -254,6 +254,12 @@ impl PayloadSources {
         let Some(job) = job.filter(|job| is_job_of(payload, job, job_namespace)) else {
             return Ok(None);
         };
+        // A payload of another controller has Jobs without a token.
+        let all = payload.metadata.annotations.as_ref();
+        let is_own = all.is_some_and(|all| all.contains_key(annotations::RUN_KEY));
+        if is_own && !self.options.run_keys.prove_job(&job).await? {
+            return Ok(None);
+        }
         let facts = JobFacts::of(&job, None);
         if facts.failed.is_none() {
             return Ok(Some(facts));

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::{
-    ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    ByteString,
+    api::{batch::v1::Job, core::v1::Secret},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use neap_kit::{
     apply::{Error, Writer},
@@ -121,6 +123,19 @@ impl RunKeys {
         }
         let key = self.find(id).await?;
         Ok(key.is_some_and(|key| key.proves(payload)))
+    }
+
+    /// Whether the release controller created this Job, with the same exception.
+    pub async fn prove_job(&self, job: &Job) -> Result<bool, Error> {
+        if self.stand_in.is_some() {
+            return Ok(true);
+        }
+        let all = job.metadata.annotations.as_ref();
+        let Some(id) = all.and_then(|all| all.get(annotations::RUN_KEY)) else {
+            return Ok(false);
+        };
+        let key = self.find(id).await?;
+        Ok(key.is_some_and(|key| key.signed(job)))
     }
 
     /// The newest key: the last by its name in the Secret, which is created if there is none. None if the Secret has

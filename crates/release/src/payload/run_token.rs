@@ -1,10 +1,12 @@
-//! Proof that a ProwJob was launched by this controller.
+//! Proof that a ProwJob, a ReleasePayload or a Job was created by this controller.
 //!
 //! Every user who may create ProwJobs can give one the labels and the name of a run. So each run has a token: a
 //! code over the uid of its payload and its own name, made with a key that only the controllers of
-//! releases can read. A ProwJob with a wrong token, or none, does not count.
+//! releases can read. A ProwJob with a wrong token, or none, does not count. The same holds for the Jobs of a
+//! release: every user who may create Jobs there could say that one has created an image.
 
 use aws_lc_rs::hmac;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
 use serde_json::json;
 
 use crate::{
@@ -80,6 +82,48 @@ impl RunKey {
             })
     }
 
+    /// Gives a Job its token. What the Job runs must not change after that.
+    pub fn sign(&self, job: &mut Job) {
+        let token = hex(hmac::sign(&self.key, &Self::job_content(job)).as_ref());
+        let all = job.metadata.annotations.get_or_insert_default();
+        all.insert(annotations::RUN_KEY.to_owned(), self.id.clone());
+        all.insert(annotations::JOB_TOKEN.to_owned(), token);
+    }
+
+    /// Whether the Job has its token, made with this key.
+    pub fn signed(&self, job: &Job) -> bool {
+        let all = job.metadata.annotations.as_ref();
+        let annotation = |name: &str| all.and_then(|all| all.get(name));
+        let token = annotation(annotations::JOB_TOKEN).and_then(|token| unhex(token));
+        annotation(annotations::RUN_KEY) == Some(&self.id)
+            && token.is_some_and(|token| {
+                hmac::verify(&self.key, &Self::job_content(job), &token).is_ok()
+            })
+    }
+
+    /// What a Job is for and what it runs. Not its images: clusters replace them with those of their own registry.
+    fn job_content(job: &Job) -> Vec<u8> {
+        let all = job.metadata.annotations.as_ref();
+        let annotation = |name: &str| all.and_then(|all| all.get(name));
+        let pod = job.spec.as_ref().and_then(|it| it.template.spec.as_ref());
+        let commands = |containers: &[Container]| -> Vec<_> {
+            let commands = containers.iter();
+            commands
+                .map(|it| json!([it.name, it.command, it.args]))
+                .collect()
+        };
+        let first = pod.and_then(|pod| pod.init_containers.as_deref());
+        let content = json!([
+            job.metadata.namespace,
+            job.metadata.name,
+            annotation(annotations::TARGET),
+            annotation(annotations::RELEASE_TAG),
+            commands(first.unwrap_or_default()),
+            commands(pod.map(|pod| pod.containers.as_slice()).unwrap_or_default()),
+        ]);
+        format!("a job\n{content}").into_bytes()
+    }
+
     /// Fields that every version of the definition keeps as they were written.
     fn payload_content(payload: &ReleasePayload) -> Vec<u8> {
         let spec = &payload.spec;
@@ -141,6 +185,39 @@ mod tests {
         assert!(!other.verify("uid", "aws", "tag-aws", &token));
         assert_ne!(key.id(), other.id());
         assert!(RunKey::new(&[7; 31]).is_none());
+    }
+
+    #[test]
+    fn a_job_is_proved_by_a_token_for_what_it_runs() {
+        let job = |tag: &str, command: &str, image: &str| -> Job {
+            let containers = json!([{"name": "build", "image": image, "command": [command]}]);
+            serde_json::from_value(json!({
+                "metadata": {"name": "job", "namespace": "ci", "annotations": {
+                    annotations::TARGET: "ocp/release", annotations::RELEASE_TAG: tag,
+                }},
+                "spec": {"template": {"spec": {"containers": containers}}},
+            }))
+            .unwrap()
+        };
+        let key = RunKey::new(&[7; 32]).unwrap();
+        let mut own = job("4.21.0", "assemble", "x");
+        assert!(!key.signed(&own), "it has none");
+        key.sign(&mut own);
+        assert!(key.signed(&own));
+        assert!(!RunKey::new(&[8; 32]).unwrap().signed(&own));
+        let with_token_of_own = |mut other: Job| {
+            let tokens = own.metadata.annotations.clone().unwrap();
+            let all = other.metadata.annotations.get_or_insert_default();
+            for name in [annotations::RUN_KEY, annotations::JOB_TOKEN] {
+                all.insert(name.to_owned(), tokens[name].clone());
+            }
+            other
+        };
+        let mirrored = job("4.21.0", "assemble", "mirror.example/x");
+        assert!(key.signed(&with_token_of_own(mirrored)));
+        for other in [job("4.21.1", "assemble", "x"), job("4.21.0", "true", "x")] {
+            assert!(!key.signed(&with_token_of_own(other)));
+        }
     }
 
     #[test]

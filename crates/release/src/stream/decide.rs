@@ -300,16 +300,22 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
-/// Says which objects of releases cannot be made because a release of another namespace has their names: Jobs and
-/// ProwJobs of all release namespaces share one namespace.
+/// Says which objects of releases cannot be made because others have their names: a release of another namespace,
+/// since Jobs and ProwJobs of all release namespaces share one namespace, or a user who may create Jobs there.
 fn tell_taken_names(draft: &mut Draft<'_>) {
     for (name, owner) in &draft.facts.taken {
         let namespace = draft.facts.namespace();
         let message = format!(
-            "{name} is {owner}, so that the release of the same name in {namespace} does not get it; give the streams \
-             of different namespaces different names, or run a controller with Jobs of its own for each namespace"
+            "{name} is {owner}, so that the release of the same name in {namespace} does not get it; delete it if no \
+             release needs it, give the streams of different namespaces different names, or run a controller with \
+             Jobs of its own for each namespace"
         );
         draft.problem("NameTaken", message);
+    }
+    // What has the name may name no stream that its deletion could wake.
+    if !draft.facts.taken.is_empty() {
+        let moment = draft.facts.now + TAKEN_INTERVAL;
+        draft.look_again_at(moment);
     }
 }
 
@@ -344,6 +350,8 @@ fn identified(facts: &Facts, state: StreamState) -> StreamState {
     }
 }
 
+/// The time between two looks at a name that another object has.
+const TAKEN_INTERVAL: Duration = Duration::from_secs(15);
 /// The time between two reads of a configuration in a ConfigMap, which is not watched.
 const CONFIG_INTERVAL: Duration = Duration::from_mins(1);
 

@@ -74,6 +74,7 @@ impl Sources {
         self.releases(&mut facts, &config);
         facts.cli_override = self.cli_override(&facts.source, &config.override_cli_image);
         self.prove_payloads(&mut facts).await?;
+        self.prove_jobs(&mut facts).await?;
         self.runs_of_periodics(&mut facts);
         self.destinations(&mut facts, &config);
         if starts_upgrades(&config) {
@@ -96,7 +97,11 @@ impl Sources {
         // A payload under the name of the release that may be cut now.
         let next = names::release_tag(&config.name, facts.now);
         if let Some(payload) = self.payloads.get(&Key::new(&namespace, &next)) {
-            facts.payloads.insert(next, payload);
+            facts.payloads.insert(next.clone(), payload);
+        }
+        let job = self.jobs.get(&Key::new(&options.job_namespace, &next));
+        if job.is_some_and(|job| owner_of_job(&job).is_none_or(|it| is_in(it, &namespace))) {
+            facts.taken.insert(next, "a Job of no release".to_owned());
         }
         for tag in target
             .spec
@@ -118,11 +123,16 @@ impl Sources {
                 names::removal_job(name),
             ] {
                 if let Some(found) = self.jobs.get(&Key::new(&options.job_namespace, &job)) {
-                    let owner = owner_of_job(&found).filter(|owner| !is_in(owner, &namespace));
-                    if let Some(owner) = owner {
-                        facts.taken.insert(job, format!("a Job of {owner}"));
-                    } else {
-                        facts.jobs.insert(job, found);
+                    match owner_of_job(&found) {
+                        Some(owner) if is_in(owner, &namespace) => {
+                            facts.jobs.insert(job, found);
+                        }
+                        Some(owner) => {
+                            facts.taken.insert(job, format!("a Job of {owner}"));
+                        }
+                        None => {
+                            facts.taken.insert(job, "a Job of no release".to_owned());
+                        }
                     }
                 }
             }
@@ -164,6 +174,33 @@ impl Sources {
             if self.services.run_keys.prove(payload).await? {
                 facts.proved.insert(tag.name.clone());
             }
+        }
+        Ok(())
+    }
+
+    /// Tells the Jobs that a release controller created from those that only have the name and say so. Releases that
+    /// another controller began have Jobs without a token.
+    async fn prove_jobs(&self, facts: &mut Facts) -> Result<(), Error> {
+        let target = facts.target.clone();
+        let tags = target.iter().flat_map(|target| &target.spec.tags);
+        let own: BTreeSet<_> = tags
+            .filter(|tag| tag.annotations.contains_key(annotations::RUN_KEY))
+            .map(|tag| tag.name.as_str())
+            .collect();
+        let mut forged = Vec::new();
+        for (name, job) in &facts.jobs {
+            let all = job.metadata.annotations.as_ref();
+            let release = all.and_then(|all| all.get(annotations::RELEASE_TAG));
+            // One that names no release says nothing about where it is from.
+            let is_own = release.is_none_or(|release| own.contains(release.as_str()));
+            if is_own && !self.services.run_keys.prove_job(job).await? {
+                forged.push(name.clone());
+            }
+        }
+        for name in forged {
+            facts.jobs.remove(&name);
+            let owner = "a Job that no release controller created".to_owned();
+            facts.taken.insert(name, owner);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod changed_tags;
 mod cluster;
+mod foreign_jobs;
 mod foreign_payloads;
 mod hand_over;
 mod job_images;

@@ -22,7 +22,10 @@ pub(super) fn decide(draft: &mut Draft<'_>, actions: &Actions<'_>) -> Option<Why
     };
     let facts = draft.facts;
     let tag = names::release_tag(&draft.config.name, facts.now);
-    if draft.tag(&tag).is_some() || facts.payloads.contains_key(&tag) {
+    if draft.tag(&tag).is_some()
+        || facts.payloads.contains_key(&tag)
+        || facts.taken.contains_key(&tag)
+    {
         // Names have the precision of a second.
         let next = facts.now.checked_add(SignedDuration::from_secs(1));
         let next = next.unwrap_or(facts.now);

@@ -133,7 +133,7 @@ pub(super) fn creation_job(
             secret: config.pull_secret_name.clone(),
         }
     };
-    job(facts, config, tag, tag, Some(mirror), &commands)
+    job(facts, config, tag, tag, Some(mirror), &commands).map(|job| signed(facts, job))
 }
 
 /// The Job of a Stable release: it copies the images into the mirror, and assembles the release again if the
@@ -165,7 +165,7 @@ pub(super) fn stable_job(
             secret: config.pull_secret_name.clone(),
         }
     } else {
-        return job(facts, config, tag, tag, Some(mirror), &fill);
+        return job(facts, config, tag, tag, Some(mirror), &fill).map(|job| signed(facts, job));
     };
     let mut job = job(facts, config, tag, tag, Some(mirror), &main)?;
     let image = job_image(facts, config, tag, Some(mirror))?;
@@ -177,7 +177,7 @@ pub(super) fn stable_job(
     if let (Some(pod), Ok(container)) = (pod, serde_json::from_value(container)) {
         pod.init_containers = Some(vec![container]);
     }
-    Ok(job)
+    Ok(signed(facts, job))
 }
 
 /// Fills the mirror of a Stable release with its images.
@@ -267,6 +267,7 @@ pub(super) fn alternate_mirror_job(
         Some(mirror),
         &commands,
     )
+    .map(|job| signed(facts, job))
 }
 
 /// The Job that asks for the removal of a release whose images are only referred to.
@@ -301,6 +302,7 @@ pub(super) fn removal_job(
         mirror,
         &commands,
     )
+    .map(|job| signed(facts, job))
 }
 
 /// Which location of an image the payload names. Where the source has no repository of its own, its images
@@ -437,6 +439,12 @@ fn container(facts: &Facts, name: &str, image: &str, commands: &Commands) -> Val
             json!([{"name": "pull-secret", "mountPath": "/tmp/pull-secret"}]);
     }
     container
+}
+
+/// The Job with the proof that this controller created it.
+fn signed(facts: &Facts, mut job: Job) -> Job {
+    facts.run_key.sign(&mut job);
+    job
 }
 
 fn job(
