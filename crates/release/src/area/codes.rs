@@ -175,6 +175,15 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
         http: 409,
     },
     CatalogueEntry {
+        code: Code("NT-RELEASE-0112"),
+        title: "the server names no image registry",
+        cause: "The ConfigMap local-registry-hosting in kube-public, in which neap up and other local clusters publish the address of their registry, is missing, cannot be read or names no host.",
+        remedy: "Name a registry with the sample images with --registry, or use neap up.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 404,
+    },
+    CatalogueEntry {
         code: Code("NT-RELEASE-0111"),
         title: "sources of a payload could not be read",
         cause: "A repository is not reached or does not have a commit, a bug is not shown to everybody, or the label of an image names no repository. Everything else was printed.",

@@ -2,6 +2,7 @@
 
 mod change;
 pub(super) mod controllers;
+mod example;
 mod list;
 mod moving;
 pub(crate) mod original_flags;
@@ -75,6 +76,7 @@ pub(crate) struct Command {
 impl AreaCommand for Command {
     fn run(self, symbols: Symbols, out: &mut dyn Write) -> Result<(), Failure> {
         match self.command {
+            ReleaseCommand::Example(options) => block_on(example::run(&options, out)),
             ReleaseCommand::Streams(options) => block_on(list::streams(&options, out)),
             ReleaseCommand::List(options) => block_on(list::releases(&options, out)),
             ReleaseCommand::Show(options) => block_on(show::show(&options, out)),
@@ -117,6 +119,9 @@ impl AreaCommand for Command {
 
 #[derive(Debug, Subcommand)]
 enum ReleaseCommand {
+    /// Print the example of a stream, with the registry of this neap up, to be piped into kubectl apply -f -
+    Example(example::ExampleOptions),
+
     /// List the streams: what each does, or why it does nothing
     Streams(ListOptions),
 

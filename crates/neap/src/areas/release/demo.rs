@@ -44,7 +44,7 @@ const BROKEN: &str = "broken";
 /// The tag of good images.
 const GOOD: &str = "v1";
 /// The example.
-const EXAMPLE: &str = "kubectl apply -f examples/release/";
+const EXAMPLE: &str = "neap release example | kubectl apply -f -";
 /// Bounds the wait for a verdict.
 const TIMEOUT: Duration = Duration::from_mins(3);
 /// The time between two looks.

@@ -4,6 +4,8 @@
 //! the first request or the first object of the area; then the samples are pushed, and after them the imports
 //! of ImageStreams begin. Requests wait until the samples are there.
 
+pub(super) mod hosting;
+
 use std::{
     net::SocketAddr,
     path::PathBuf,
@@ -141,6 +143,8 @@ pub(super) fn add(host: &mut Host<'_>) -> Result<UpRegistry, Failure> {
             .remedy("stop the program that uses the address")
     })?;
     host.add([listen("release-registry", socket, clock, emulator)]);
+    let published = hosting::component(host.context(), address);
+    host.add([published]);
     host.announce("registry", format!("http://{address}"));
     Ok(UpRegistry {
         registry,
@@ -174,7 +178,7 @@ impl UpRegistry {
         let http = Client::builder("release-imports", context.clock).build();
         let http = http.map_err(|error| not_set_up(&error.to_string()))?;
         let client = RegistryClient::new(http, Credentials::none(), Options::default());
-        let imports = controller::component(context, client, facts::Settings::default());
+        let imports = controller::component(context, &client, facts::Settings::default());
         let imports = imports.map_err(|error| not_set_up(&error.to_string()))?;
         // What fills the registry does not wait until it is filled.
         let transport = Emulator::sharing(self.registry.clone(), context.clock).transport();
