@@ -131,7 +131,7 @@ fn importer(
         requests_per_hour: PER_HOUR,
         ..Settings::default()
     };
-    Ok(vec![component(context, client, settings)?])
+    Ok(vec![component(context, &client, settings)?])
 }
 
 /// Asks again for failed imports every ten minutes.

@@ -162,11 +162,11 @@ mod tests {
         let calm = Plan::without_faults("release-nightly-at-rest", 7);
         let record = run(&at_rest(), &calm, &template).unwrap();
         assert_eq!(record.violations, []);
-        let of_source = record
+        let mut of_source = record
             .history
             .iter()
             .filter(|it| &*it.path == "default/4.21-art");
-        let last = of_source.last().unwrap();
+        let last = of_source.next_back().unwrap();
         assert_ne!(
             last.change,
             Change::Deleted,

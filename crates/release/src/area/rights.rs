@@ -268,7 +268,7 @@ async fn imports_have_the_rights_that_they_use_and_no_others() {
         clock: fixture.clock,
     };
     let registry = fixture.registry.clone();
-    let imports = controller::component(&context, registry, Settings::default()).unwrap();
+    let imports = controller::component(&context, &registry, Settings::default()).unwrap();
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
     tasks.spawn(watching.run(stop.clone()));
     tasks.spawn(imports.run(stop.clone()));

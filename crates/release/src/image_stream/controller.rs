@@ -43,7 +43,7 @@ const MAX_WRITES: u32 = 5;
 /// The controller of imports.
 pub fn component(
     context: &Context,
-    client: RegistryClient,
+    client: &RegistryClient,
     settings: Settings,
 ) -> Result<Component, WatchesStopped> {
     let options = ControllerOptions {

@@ -105,7 +105,7 @@ impl Cluster {
             leadership: Leadership::without_election(clock),
             clock,
         };
-        let controller = component(&context, registry.clone(), Settings::default()).unwrap();
+        let controller = component(&context, &registry, Settings::default()).unwrap();
         let registry = registry.with_credentials(pusher);
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(controller.run(stop.clone()));

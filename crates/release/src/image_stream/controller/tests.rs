@@ -84,7 +84,7 @@ impl Lab {
             leadership: Leadership::without_election(clock),
             clock,
         };
-        let controller = component(&context, client(Credentials::none()), imports).unwrap();
+        let controller = component(&context, &client(Credentials::none()), imports).unwrap();
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(controller.run(stop.clone()));
         tasks.spawn(watching.run(stop.clone()));

@@ -69,6 +69,34 @@ fn built_from<'a>(location: &'a str, commit: &'a str) -> [(&'a str, &'a str); 2]
     [(SOURCE_LOCATION, location), (COMMIT_ID, commit)]
 }
 
+/// Two payloads, of which the second has a component less, two more, and two that were built from `new`.
+fn compared(
+    old: &[(&str, &str)],
+    new: &[(&str, &str)],
+    versions: &[(&str, &str)],
+) -> (Payload, Payload) {
+    let from = payload(
+        "4.98.7",
+        &[
+            ("a", "1", old),
+            ("b", "2", old),
+            ("gone", "3", &[]),
+            ("same", "4", old),
+        ],
+    );
+    let to = payload(
+        "4.99.0",
+        &[
+            ("a", "1x", new),
+            ("b", "2x", new),
+            ("new", "5", new),
+            ("rebuilt", "6", versions),
+            ("same", "4", old),
+        ],
+    );
+    (from, to)
+}
+
 #[test]
 fn merges_are_listed_with_their_issues_and_other_commits_counted() {
     let root = tempfile::tempdir().unwrap();
@@ -84,25 +112,7 @@ fn merges_are_listed_with_their_issues_and_other_commits_counted() {
 
     let (old, new) = (built_from(SOURCE, &first), built_from(SOURCE, &last));
     let versions = [(VERSIONS, "kubernetes=1.34.1")];
-    let from = payload(
-        "4.98.7",
-        &[
-            ("a", "1", &old),
-            ("b", "2", &old),
-            ("gone", "3", &[]),
-            ("same", "4", &old),
-        ],
-    );
-    let to = payload(
-        "4.99.0",
-        &[
-            ("a", "1x", &new),
-            ("b", "2x", &new),
-            ("new", "5", &new),
-            ("rebuilt", "6", &versions),
-            ("same", "4", &old),
-        ],
-    );
+    let (from, to) = compared(&old, &new, &versions);
     let copies = WorkingCopies::open(root.path()).unwrap();
     let (changelog, problems) = changelog(&from, &to, &copies).unwrap();
     assert_eq!(problems, [""; 0]);

@@ -55,7 +55,7 @@ pub(super) fn run(options: &ImportsOptions) -> Result<(), Failure> {
             history: options.history as usize,
             ..Settings::default()
         };
-        let imports = controller::component(context, client, settings);
+        let imports = controller::component(context, &client, settings);
         Ok(vec![
             imports.map_err(|error| not_set_up(&error.to_string()))?,
         ])
