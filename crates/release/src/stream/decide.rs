@@ -40,7 +40,7 @@ pub use self::{
 };
 use super::{
     ControllerSettings, StreamState,
-    facts::{Facts, annotation},
+    facts::{Facts, NameHolder, annotation},
 };
 use crate::{
     api::{ProwJob, ReleasePayload, annotations},
@@ -284,7 +284,7 @@ pub fn decide(facts: &Facts) -> Decision {
     ready::decide(&mut draft, &actions);
     publish::decide(&mut draft, &actions);
     periodic::decide(&mut draft, &actions);
-    tell_taken_names(&mut draft);
+    report_taken_names(&mut draft);
     write_target(&mut draft, target);
     let mut state = identified(facts, actions.state(why_not));
     state.problems = std::mem::take(&mut draft.problems);
@@ -302,13 +302,19 @@ pub fn decide(facts: &Facts) -> Decision {
 
 /// Says which objects of releases cannot be made because others have their names: a release of another namespace,
 /// since Jobs and ProwJobs of all release namespaces share one namespace, or a user who may create Jobs there.
-fn tell_taken_names(draft: &mut Draft<'_>) {
-    for (name, owner) in &draft.facts.taken {
+fn report_taken_names(draft: &mut Draft<'_>) {
+    for (name, holder) in &draft.facts.taken {
         let namespace = draft.facts.namespace();
+        let holder = match holder {
+            NameHolder::JobOf(target) => format!("a Job of {target}"),
+            NameHolder::RunOf(source) => format!("a ProwJob of {source}"),
+            NameHolder::NoRelease => "a Job of no release".to_owned(),
+            NameHolder::Unproved => "a Job that no release controller created".to_owned(),
+        };
         let message = format!(
-            "{name} is {owner}, so that the release of the same name in {namespace} does not get it; delete it if no \
-             release needs it, give the streams of different namespaces different names, or run a controller with \
-             Jobs of its own for each namespace"
+            "the name {name} is taken by {holder}: the release of that name in {namespace} cannot create its own \
+             object; delete it if no release needs it, give the streams of different namespaces different names, or \
+             run a controller with Jobs of its own for each namespace"
         );
         draft.problem("NameTaken", message);
     }

@@ -17,6 +17,19 @@ use crate::{
     payload::{Phase, run_token::RunKey},
 };
 
+/// What has the name of a Job or ProwJob of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameHolder {
+    /// The Job of a release of another target, with its namespace.
+    JobOf(String),
+    /// The ProwJob of a release of another source, with its namespace.
+    RunOf(String),
+    /// A Job that names no release.
+    NoRelease,
+    /// A Job that says it is of the release, without proof.
+    Unproved,
+}
+
 /// The facts about a stream.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -61,8 +74,8 @@ pub struct Facts {
     pub unread: BTreeMap<String, String>,
     /// The Stable tags whose image is being read; the stream is looked at again once it was.
     pub reading: BTreeSet<String>,
-    /// Names of Jobs and ProwJobs of the releases that releases of other namespaces have, and whose they are.
-    pub taken: BTreeMap<String, String>,
+    /// Names of Jobs and ProwJobs of the releases that other objects have.
+    pub taken: BTreeMap<String, NameHolder>,
     /// The key of run tokens; it may be missing.
     pub run_key: RunKey,
     /// The time.

@@ -436,9 +436,11 @@ async fn a_layer_that_is_changed_gives_no_payload_and_one_that_is_cut_is_resumed
     assert!(why::chain(&error).contains("web-operator"), "{error}");
     assert_eq!(lab.registry.faults().unused(), [""; 0]);
     lab.registry.faults().clear();
-    // What is cut is asked for again, from where it ended.
-    lab.registry.faults().inject(blobs(), Fault::Truncated(100));
+    // What is cut is asked for again, from where it ended, a few times.
+    let cut = Fault::Truncated(100);
+    lab.registry.faults().inject(blobs().times(3), cut);
     lab.build(request()).await.unwrap();
+    assert_eq!(lab.registry.faults().unused(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]

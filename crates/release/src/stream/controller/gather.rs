@@ -16,7 +16,7 @@ use crate::{
     names,
     payload::run_token::RunKey,
     stream::decide::conflict::is_settled,
-    stream::facts::{Facts, PeriodicRun, annotation},
+    stream::facts::{Facts, NameHolder, PeriodicRun, annotation},
     version,
 };
 
@@ -100,8 +100,8 @@ impl Sources {
             facts.payloads.insert(next.clone(), payload);
         }
         let job = self.jobs.get(&Key::new(&options.job_namespace, &next));
-        if job.is_some_and(|job| owner_of_job(&job).is_none_or(|it| is_in(it, &namespace))) {
-            facts.taken.insert(next, "a Job of no release".to_owned());
+        if let Some(job) = job.filter(|_| target.spec.tag(&next).is_none()) {
+            facts.taken.insert(next, holder(&job, &namespace));
         }
         for tag in target
             .spec
@@ -117,24 +117,14 @@ impl Sources {
             if let Some(mirrored) = self.streams.get(&Key::new(&namespace, &mirror)) {
                 facts.mirrors.insert(mirror, mirrored);
             }
-            for job in [
-                name.clone(),
-                names::alternate_mirror_job(name),
-                names::removal_job(name),
-            ] {
-                if let Some(found) = self.jobs.get(&Key::new(&options.job_namespace, &job)) {
-                    match owner_of_job(&found) {
-                        Some(owner) if is_in(owner, &namespace) => {
-                            facts.jobs.insert(job, found);
-                        }
-                        Some(owner) => {
-                            facts.taken.insert(job, format!("a Job of {owner}"));
-                        }
-                        None => {
-                            facts.taken.insert(job, "a Job of no release".to_owned());
-                        }
-                    }
-                }
+            for job in names_of_jobs(name) {
+                let Some(found) = self.jobs.get(&Key::new(&options.job_namespace, &job)) else {
+                    continue;
+                };
+                match holder(&found, &namespace) {
+                    NameHolder::Unproved => facts.jobs.insert(job, found).is_some(),
+                    other => facts.taken.insert(job, other).is_some(),
+                };
             }
             self.runs_of_release(facts, name);
         }
@@ -152,7 +142,8 @@ impl Sources {
             let source = run.annotation(annotations::SOURCE);
             match source.filter(|source| !is_in(source, &namespace)) {
                 Some(source) => {
-                    facts.taken.insert(name, format!("a ProwJob of {source}"));
+                    let holder = NameHolder::RunOf(source.to_owned());
+                    facts.taken.insert(name, holder);
                 }
                 None => {
                     facts.runs.entry(tag.to_owned()).or_default().insert(name);
@@ -181,26 +172,25 @@ impl Sources {
     /// Tells the Jobs that a release controller created from those that only have the name and say so. Releases that
     /// another controller began have Jobs without a token.
     async fn prove_jobs(&self, facts: &mut Facts) -> Result<(), Error> {
-        let target = facts.target.clone();
-        let tags = target.iter().flat_map(|target| &target.spec.tags);
-        let own: BTreeSet<_> = tags
-            .filter(|tag| tag.annotations.contains_key(annotations::RUN_KEY))
-            .map(|tag| tag.name.as_str())
-            .collect();
-        let mut forged = Vec::new();
-        for (name, job) in &facts.jobs {
-            let all = job.metadata.annotations.as_ref();
-            let release = all.and_then(|all| all.get(annotations::RELEASE_TAG));
-            // One that names no release says nothing about where it is from.
-            let is_own = release.is_none_or(|release| own.contains(release.as_str()));
-            if is_own && !self.services.run_keys.prove_job(job).await? {
-                forged.push(name.clone());
+        let Some(target) = facts.target.clone() else {
+            return Ok(());
+        };
+        let tags = target.spec.tags.iter();
+        for tag in tags.filter(|tag| tag.annotations.contains_key(annotations::RUN_KEY)) {
+            for name in names_of_jobs(&tag.name) {
+                let Some(job) = facts.jobs.get(&name) else {
+                    continue;
+                };
+                // The token is for one name and one release, of which the Job may name another than this.
+                let release = job.metadata.annotations.as_ref();
+                let release = release.and_then(|all| all.get(annotations::RELEASE_TAG));
+                let is_proved =
+                    release == Some(&tag.name) && self.services.run_keys.prove_job(job).await?;
+                if !is_proved {
+                    facts.jobs.remove(&name);
+                    facts.taken.insert(name, NameHolder::Unproved);
+                }
             }
-        }
-        for name in forged {
-            facts.jobs.remove(&name);
-            let owner = "a Job that no release controller created".to_owned();
-            facts.taken.insert(name, owner);
         }
         Ok(())
     }
@@ -299,9 +289,23 @@ impl Sources {
 }
 
 /// The target whose release a Job belongs to, if it says so.
-fn owner_of_job(job: &Job) -> Option<&str> {
-    let all = job.metadata.annotations.as_ref()?;
-    all.get(annotations::TARGET).map(String::as_str)
+/// The Jobs that a release may have.
+fn names_of_jobs(tag: &str) -> [String; 3] {
+    [
+        tag.to_owned(),
+        names::alternate_mirror_job(tag),
+        names::removal_job(tag),
+    ]
+}
+
+/// What a Job says that it belongs to. One of a release of this namespace is yet to be proved.
+fn holder(job: &Job, namespace: &str) -> NameHolder {
+    let all = job.metadata.annotations.as_ref();
+    match all.and_then(|all| all.get(annotations::TARGET)) {
+        None => NameHolder::NoRelease,
+        Some(target) if is_in(target, namespace) => NameHolder::Unproved,
+        Some(target) => NameHolder::JobOf(target.clone()),
+    }
 }
 
 /// Whether an object, named with its namespace, is in this one.

@@ -1,14 +1,19 @@
-//! Jobs that users create under the names of those of releases.
+//! Jobs that users create, or change, under the names of those of releases.
+
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 
 use super::*;
 
-/// A Job that does nothing, and names a release.
-fn forged(name: &str, names_release: bool) -> Job {
+/// A Job that does nothing. It names a release, or none.
+fn forged(name: &str, release: Option<&str>) -> Job {
     let mut annotations = json!({});
-    if names_release {
+    if let Some(release) = release {
         annotations = json!({
             annotations::SOURCE: "ocp/4.21-art-latest", annotations::TARGET: "ocp/release",
-            annotations::RELEASE_TAG: name, annotations::GENERATION: "1",
+            annotations::RELEASE_TAG: release, annotations::GENERATION: "1",
         });
     }
     let containers = json!([{"name": "build", "image": "x", "command": ["true"]}]);
@@ -32,7 +37,7 @@ async fn a_release_gets_no_name_under_which_there_is_a_job() {
             .map(|second| format!("4.21.0-0.nightly-2026-01-02-0304{second:02}"))
             .collect();
         for name in &taken {
-            let job = forged(name, names_release);
+            let job = forged(name, names_release.then_some(name));
             cluster.create_in("ci-release", &job).await;
             cluster.end_job(name, true).await;
         }
@@ -49,21 +54,20 @@ async fn a_release_gets_no_name_under_which_there_is_a_job() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_no_controller_created_creates_no_release_and_is_named() {
-    for names_release in [true, false] {
+    // What the annotations of the Job become.
+    let changes = [
+        json!({annotations::JOB_TOKEN: null}),
+        json!({annotations::RELEASE_TAG: "another"}),
+        json!({annotations::TARGET: null, annotations::SOURCE: null}),
+    ];
+    for change in changes {
         let cluster = TestCluster::open(&periodics(&["e2e-aws"])).await;
         cluster.declare(&config()).await;
         cluster.pass(SECOND * 5).await;
-        let own: Job = cluster.get_in("ci-release", TAG).await.unwrap();
-        cluster.delete_in::<Job>("ci-release", TAG).await;
-        let mut job = forged(TAG, names_release);
-        // The token of the Job that it replaces is for other commands.
-        let tokens = own.metadata.annotations.unwrap();
-        let tokens = tokens.into_iter().filter(|(name, _)| {
-            [annotations::RUN_KEY, annotations::JOB_TOKEN].contains(&name.as_str())
-        });
-        let all = job.metadata.annotations.get_or_insert_default();
-        all.extend(tokens);
-        cluster.create_in("ci-release", &job).await;
+        let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), "ci-release");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": change}}));
+        let parameters = PatchParams::default();
+        jobs.patch(TAG, &parameters, &patch).await.unwrap();
         cluster.end_job(TAG, true).await;
         cluster.pass(MINUTE).await;
         assert_eq!(cluster.phase(TAG).await, Phase::Pending);
@@ -73,10 +77,7 @@ async fn a_job_that_no_controller_created_creates_no_release_and_is_named() {
             "no image, no run"
         );
         let problems = cluster.state().await.problems;
-        assert!(
-            problems.iter().any(|it| it.starts_with(TAG)),
-            "{problems:?}"
-        );
+        assert!(problems.iter().any(|it| it.contains(TAG)), "{problems:?}");
         // With the name free again, the release goes on without any other change.
         cluster.delete_in::<Job>("ci-release", TAG).await;
         cluster.pass(MINUTE).await;

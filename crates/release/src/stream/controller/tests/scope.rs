@@ -93,7 +93,7 @@ async fn of_two_namespaces_with_a_release_of_the_same_name_the_second_says_so() 
     let second = both.iter().find(|it| !owner.starts_with(&format!("{it}/")));
     assert_eq!(told.len(), 1, "{told:?}");
     let text = format!(
-        "{TAG} is a Job of {owner}, so that the release of the same name in {} does not get it",
+        "the name {TAG} is taken by a Job of {owner}: the release of that name in {} cannot create its own",
         second.unwrap()
     );
     assert!(told[0].starts_with(&text), "{told:?}");
