@@ -101,10 +101,12 @@ impl CustomerError {
 
     /// Reads what was stored. What a step of this worker said is newer.
     pub(crate) fn read(&self, member: &Value) {
-        let status = member["status"].as_u64().unwrap_or_default();
+        let status = member["status"].as_u64();
+        let status = status.and_then(|status| u16::try_from(status).ok());
+        let status = status.filter(|status| (400..600).contains(status));
         let found = serde_json::from_value::<CloudError>(member["error"].clone()).ok();
         let found = found.map(|error| CloudError {
-            status: u16::try_from(status).unwrap_or(500),
+            status: status.unwrap_or(500),
             ..error
         });
         let mut told = self.0.lock();

@@ -240,7 +240,8 @@ impl RemoteExecution {
     }
 
     fn batch_read(&self, request: BatchReadBlobsRequest) -> Result<BatchReadBlobsResponse, Status> {
-        let sum: i64 = request.digests.iter().map(|it| it.size_bytes.max(0)).sum();
+        let sizes = request.digests.iter().map(|it| it.size_bytes.max(0));
+        let sum = sizes.fold(0, i64::saturating_add);
         if sum > MAX_BATCH_BYTES {
             let message = format!("a batch has at most {MAX_BATCH_BYTES} bytes");
             return Err(Status::invalid_argument(message));

@@ -92,7 +92,7 @@ pub fn workload(
     bare["metadata"]["ownerReferences"] = Value::Null;
     // Claims of existing pods are changed one by one.
     bare["spec"]["volumeClaimTemplates"] = Value::Null;
-    let revision = hash_of(&bare.to_string());
+    let revision = hash_of(bare.to_string());
     for metadata in ["/metadata", "/spec/template/metadata"] {
         if let Some(metadata) = object.object.pointer_mut(metadata) {
             metadata["annotations"][ANNOTATION_REVISION] = revision.clone().into();
@@ -119,7 +119,7 @@ pub fn config_map_name(
     component: &Component,
     files: &BTreeMap<String, String>,
 ) -> (String, String) {
-    let hash = hash_of(&format!("{files:?}"));
+    let hash = hash_of(format!("{files:?}"));
     let (app, name) = (component.kind.app(), component.name());
     (format!("{CONFIG_MAP_PREFIX}{app}-{name}-{hash}"), hash)
 }
@@ -190,8 +190,8 @@ pub fn workload_kind(kind: ComponentKind) -> ResourceKind {
 
 /// A hash for names and annotations. It is the same in every version of the operator: a new one must not
 /// roll out what has not changed.
-pub fn hash_of(text: &str) -> String {
-    let hash = digest(&SHA256, text.as_bytes());
+pub fn hash_of(content: impl AsRef<[u8]>) -> String {
+    let hash = digest(&SHA256, content.as_ref());
     let mut text = String::new();
     for byte in hash.as_ref().iter().take(5) {
         let _ = write!(text, "{byte:02x}");

@@ -72,7 +72,7 @@ pub fn geometry_hash(spec: &BuildbarnStorageSpec) -> String {
         ),
         None => format!("{store} none"),
     });
-    hash_of(&stores.join("\n"))
+    hash_of(stores.join("\n"))
 }
 
 /// The next state of the shards.
@@ -159,7 +159,7 @@ pub fn plan(
     }
     let stores = geometry_hash(spec);
     StoragePlanStatus {
-        id: hash_of(&format!("{from:?} {wanted:?} {stores} {}", window(spec))),
+        id: hash_of(format!("{from:?} {wanted:?} {stores} {}", window(spec))),
         summary,
         moved_percent,
         safe: dangers.is_empty(),

@@ -24,7 +24,12 @@ impl Backend {
     pub(super) async fn work_on_subscription(&self, claimed: Claimed, claimed_at: Duration) {
         let id = claimed.document.key.id.clone();
         let ended = if claimed.lease.dequeues > self.0.options.max_dequeues {
-            // Its workers end before they are done. Others have their turn before the next one tries.
+            // Others have their turn before the next one tries.
+            tracing::warn!(
+                subscription = id,
+                claims = claimed.lease.dequeues,
+                "the deletion of the subscription is put off: its workers end before they are done"
+            );
             self.look_later(&claimed.lease).await
         } else {
             match self.queue_deletions(&claimed, claimed_at).await {

@@ -23,12 +23,11 @@ impl TrustConfig {
         let Some(config_map) = config_map else {
             return Self::Missing;
         };
-        let text = config_map.data.as_ref().and_then(|it| it.get(key)).cloned();
-        let bytes = || config_map.binary_data.as_ref()?.get(key);
-        let text = text.or_else(|| Some(String::from_utf8_lossy(&bytes()?.0).into_owned()));
-        match text {
-            Some(text) => Self::Present {
-                hash: hash_of(&text),
+        let text = config_map.data.as_ref().and_then(|it| it.get(key));
+        let bytes = || Some(config_map.binary_data.as_ref()?.get(key)?.0.as_slice());
+        match text.map(String::as_bytes).or_else(bytes) {
+            Some(content) => Self::Present {
+                hash: hash_of(content),
             },
             None => Self::MissingKey,
         }
@@ -50,6 +49,8 @@ mod tests {
         };
         assert_eq!(of("data", "trusted"), of("binaryData", "dHJ1c3RlZA=="));
         assert_ne!(of("data", "trusted"), of("data", "other"));
+        // Bytes that are no text differ, too.
+        assert_ne!(of("binaryData", "/w=="), of("binaryData", "/g=="));
         assert_eq!(TrustConfig::of(None, "ca.crt"), TrustConfig::Missing);
         let empty = ConfigMap::default();
         let found = TrustConfig::of(Some(&empty), "ca.crt");

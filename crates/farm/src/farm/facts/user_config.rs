@@ -9,7 +9,7 @@ use super::pool_match;
 use crate::{
     configuration::check_both,
     farm::{Component, objects::hash_of},
-    jsonnet::Evaluate,
+    jsonnet::{Evaluate, EvaluationError},
     schema::{Finding, Program, Schema, version_of},
     startup::{ListenAddress, listen_addresses},
 };
@@ -18,6 +18,9 @@ use crate::{
 pub(crate) const MAX_FINDINGS: usize = 20;
 /// The length of a text of a finding, which may quote a whole configuration.
 const MAX_FINDING_CHARS: usize = 500;
+/// The number of evaluations that take too long until this is a finding. A busy machine delays one; a file that
+/// never ends would be evaluated for ever, because such a machine does not give it the processor time that ends it.
+pub(super) const MAX_TIMEOUTS: u32 = 3;
 /// The name of the pod in an evaluation.
 const POD_NAME: &str = "pod";
 
@@ -91,16 +94,17 @@ pub(super) fn programs(
 /// A hash of the content of a ConfigMap.
 pub(super) fn content_hash(config_map: &ConfigMap) -> String {
     let files = config_map.data.clone().unwrap_or_default();
-    hash_of(&format!("{files:?}"))
+    hash_of(format!("{files:?}"))
 }
 
-/// Checks the ConfigMap of a component. Fails if the configuration could not be evaluated for a reason outside
-/// of it.
+/// Checks the ConfigMap of a component, whose evaluation was stopped `timeouts` times before. Fails if the
+/// configuration could not be evaluated for a reason outside of it.
 pub(super) async fn check(
     component: &Component,
     config_map: &ConfigMap,
     evaluator: &dyn Evaluate,
-) -> Result<UserConfig, String> {
+    timeouts: u32,
+) -> Result<UserConfig, EvaluationError> {
     let files = config_map.data.clone().unwrap_or_default();
     let mut findings = Vec::new();
     let mut ports: Vec<(String, ListenAddress)> = Vec::new();
@@ -122,7 +126,11 @@ pub(super) async fn check(
                 findings.extend(taken(&ports, name, &addresses));
                 ports.extend(addresses.into_iter().map(|address| (name.clone(), address)));
             }
-            Err(error) if error.is_transient() => return Err(error.to_string()),
+            Err(EvaluationError::TimedOut(bound)) if timeouts + 1 >= MAX_TIMEOUTS => {
+                let problem = format!("it was stopped after {bound}, {MAX_TIMEOUTS} times");
+                findings.push((name.clone(), Finding::new("", problem)));
+            }
+            Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
                 let finding = Finding::new("", error.to_string());
                 findings.push((name.clone(), finding));
