@@ -37,10 +37,18 @@ pub(in crate::areas::release) fn host_in(map: &ConfigMap) -> Option<String> {
 pub(super) fn component(context: &Context, address: SocketAddr) -> Component {
     let (writer, clock) = (context.writer("neap"), context.clock);
     Component::new("release-registry-hosting", move |stop| async move {
+        let mut known = String::new();
         loop {
             match publish(&writer, address).await {
-                Ok(()) => return stop.cancelled().await,
-                Err(error) => tracing::debug!("{NAMESPACE}/{NAME}: {}", chain(&error)),
+                Ok(true) => return stop.cancelled().await,
+                Ok(false) => {}
+                Err(error) => {
+                    let why = chain(&error);
+                    if why != known {
+                        tracing::warn!("{NAMESPACE}/{NAME} cannot be written: {why}");
+                    }
+                    known = why;
+                }
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -50,21 +58,22 @@ pub(super) fn component(context: &Context, address: SocketAddr) -> Component {
     })
 }
 
-/// Creates the ConfigMap, or replaces one with another address, such as that of a copied data folder.
-async fn publish(writer: &Writer, address: SocketAddr) -> Result<(), Error> {
+/// Creates the ConfigMap, or replaces one with another address, such as that of a copied data folder. False if it
+/// was deleted meanwhile.
+async fn publish(writer: &Writer, address: SocketAddr) -> Result<bool, Error> {
     let wanted = config_map(address);
     if writer.create(&wanted).await?.is_some() {
-        return Ok(());
+        return Ok(true);
     }
     let key = Key::of(&wanted);
     let Some(mut found) = writer.find::<ConfigMap>(&key).await? else {
-        return Ok(());
+        return Ok(false);
     };
-    if host_in(&found) == host_in(&wanted) {
-        return Ok(());
+    if host_in(&found) != host_in(&wanted) {
+        found.data = wanted.data;
+        writer.replace(&found).await?;
     }
-    found.data = wanted.data;
-    writer.replace(&found).await.map(drop)
+    Ok(true)
 }
 
 fn config_map(address: SocketAddr) -> ConfigMap {
@@ -103,7 +112,7 @@ mod tests {
         let maps: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
         let mut versions = Vec::new();
         for host in ["127.1.0.5:5000", "127.1.0.5:5000", "127.9.0.5:5000"] {
-            publish(&writer, host.parse().unwrap()).await.unwrap();
+            assert!(publish(&writer, host.parse().unwrap()).await.unwrap());
             let found = maps.get(NAME).await.unwrap();
             assert_eq!(host_in(&found).as_deref(), Some(host));
             versions.push(found.metadata.resource_version);
