@@ -9,6 +9,7 @@ use futures::{StreamExt, stream};
 use neap_kit::{
     apply::Error,
     builder::{ControllerBuilder, Tools},
+    clock::short_duration,
     context::Context,
     controller::{ControllerOptions, Outcome},
     event::EventDraft,
@@ -225,12 +226,16 @@ impl Importer {
         wanted: &TagImport,
     ) -> Result<Digest, ImportFailure> {
         let host = wanted.image.endpoint().host;
-        let wait = self.registries.wait(&host, self.context.clock.uptime());
+        let began = self.context.clock.uptime();
+        let wait = self.registries.wait(&host, began);
         if !wait.is_zero() {
             // Another import has found out meanwhile that the registry does not work.
             return Err(ImportFailure {
                 reason: "RegistryUnreachable",
-                message: format!("{host} failed; it is asked again in {wait:?}"),
+                message: format!(
+                    "{host} failed; it is asked again in {}",
+                    whole_seconds(wait)
+                ),
                 retry_after: Some(wait),
                 transient: true,
             });
@@ -244,7 +249,8 @@ impl Importer {
             }
             Err(error) => {
                 if error.is_transient() {
-                    self.registries.failed(&host, error.retry_after(), now);
+                    let retry_after = error.retry_after();
+                    self.registries.failed(&host, retry_after, began, now);
                 } else {
                     // It works; it only does not have this image for us.
                     self.registries.succeeded(&host, now);
@@ -319,6 +325,12 @@ impl Importer {
             }
         }
     }
+}
+
+/// A time to wait for, as people write it: `2m`, and no fractions of a second.
+fn whole_seconds(wait: Duration) -> String {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    short_duration(i64::try_from(seconds).unwrap_or(i64::MAX))
 }
 
 /// The image of a stream that a tag or digest selects.

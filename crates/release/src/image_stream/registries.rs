@@ -27,6 +27,8 @@ struct Registry {
     tokens: f64,
     filled_at: Uptime,
     failures: u32,
+    /// When the last of these failures was noted.
+    failed_at: Option<Uptime>,
     not_before: Uptime,
 }
 
@@ -114,14 +116,25 @@ impl Registries {
         registry.map_or(Duration::ZERO, |it| it.not_before.saturating_sub(now))
     }
 
-    /// Notes that the registry failed, and returns how long it is left alone.
-    pub fn failed(&self, host: &str, retry_after: Option<Duration>, now: Uptime) -> Duration {
+    /// Notes that a request that began then has failed, and returns how long the registry is left alone. An outage
+    /// counts once: requests that had begun before a failure was noted fail for the same reason, and do not make
+    /// the delay longer. A registry that asks for a longer one gets it.
+    pub fn failed(
+        &self,
+        host: &str,
+        retry_after: Option<Duration>,
+        began: Uptime,
+        now: Uptime,
+    ) -> Duration {
         let mut by_host = self.by_host.lock();
         let registry = self.entry(&mut by_host, host, now);
-        let doubled = FIRST_DELAY.saturating_mul(1 << registry.failures.min(10));
-        registry.failures = registry.failures.saturating_add(1);
-        let delay = doubled.max(retry_after.unwrap_or_default()).min(MAX_DELAY);
-        registry.not_before = registry.not_before.max(now + delay);
+        let mut delay = retry_after.unwrap_or_default();
+        if registry.failed_at.is_none_or(|failed| began > failed) {
+            delay = delay.max(FIRST_DELAY.saturating_mul(1 << registry.failures.min(10)));
+            registry.failures = registry.failures.saturating_add(1);
+            registry.failed_at = Some(now);
+        }
+        registry.not_before = registry.not_before.max(now + delay.min(MAX_DELAY));
         registry.not_before.saturating_sub(now)
     }
 
@@ -144,6 +157,7 @@ impl Registries {
             tokens: burst,
             filled_at: now,
             failures: 0,
+            failed_at: None,
             not_before: now,
         });
         let passed = now.saturating_sub(registry.filled_at);
@@ -164,7 +178,7 @@ mod tests {
     #[test]
     fn a_registry_that_fails_is_left_alone_longer_each_time() {
         let registries = Registries::new(3600);
-        let first = registries.failed("r", None, SECOND);
+        let first = registries.failed("r", None, SECOND, SECOND);
         assert_eq!(first, FIRST_DELAY);
         assert_eq!(
             registries.allowance("r", SECOND),
@@ -176,14 +190,29 @@ mod tests {
         assert!(registries.allowance("other", SECOND).imports > 10);
         let now = SECOND + FIRST_DELAY;
         assert_eq!(registries.allowance("r", now).imports, 1, "one finds out");
-        assert_eq!(registries.failed("r", None, now), FIRST_DELAY * 2);
-        assert_eq!(
-            registries.failed("r", Some(SECOND * 300), now),
-            SECOND * 300
-        );
-        assert_eq!(registries.failed("r", Some(HOUR * 9), now), MAX_DELAY);
+        assert_eq!(registries.failed("r", None, now, now), FIRST_DELAY * 2);
+        let asked = registries.failed("r", Some(SECOND * 300), now, now);
+        assert_eq!(asked, SECOND * 300);
+        let asked = registries.failed("r", Some(HOUR * 9), now, now);
+        assert_eq!(asked, MAX_DELAY);
         registries.succeeded("r", now + MAX_DELAY);
         assert!(registries.allowance("r", now + MAX_DELAY).imports > 1);
+    }
+
+    #[test]
+    fn an_outage_counts_once_however_many_imports_run() {
+        let registries = Registries::new(3600);
+        let ends = (2..10).map(|second| SECOND * second);
+        for now in ends {
+            registries.failed("r", None, SECOND, now);
+        }
+        let now = SECOND * 2 + FIRST_DELAY;
+        assert_eq!(registries.wait("r", now), Duration::ZERO);
+        assert_eq!(
+            registries.failed("r", None, now, now + SECOND),
+            FIRST_DELAY * 2,
+            "the import that found out"
+        );
     }
 
     #[test]

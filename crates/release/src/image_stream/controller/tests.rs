@@ -557,3 +557,10 @@ fn only_named_namespaces_may_follow_a_stream() {
     assert!(allowed(Some("ci, team"), "team"));
     assert!(allowed(Some("*"), "team"));
 }
+
+#[test]
+fn times_in_messages_have_no_fractions() {
+    let wait = Duration::from_nanos(899_999_760_903);
+    assert_eq!(whole_seconds(wait), "15m");
+    assert_eq!(whole_seconds(Duration::from_millis(9_001)), "10s");
+}
