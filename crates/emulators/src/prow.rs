@@ -9,6 +9,8 @@
 //! Invariants:
 //! - the Job has a derived name and the ProwJob as owner: a crash between the Job and the status leads
 //!   to no second Job;
+//! - a Job whose pod ended with its node is followed by another one, at most five times; one of another owner never
+//!   counts;
 //! - a final state is never left, and has a completion time.
 
 mod api;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use neap_kit::apply::{DesiredObject, IfExists, ObjectRef, Plan, PlannedChange, ResourceKind};
 use serde_json::json;
@@ -16,8 +16,10 @@ use super::{
 
 /// The agent whose ProwJobs are taken.
 const AGENT: &str = "kubernetes";
-/// How often a ProwJob that waits for others of its job is looked at.
-const CONCURRENCY_POLL: Duration = Duration::from_secs(10);
+/// How often a ProwJob that waits for others of its job, or for a name, is looked at.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
+/// The message of a container that the node of `neap up` stopped, because it was stopped itself.
+const NODE_STOPPED: &str = "the node was stopped";
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,10 +71,10 @@ fn start(facts: &Facts, status: &mut ProwJobStatus, decision: &mut Decision) {
     }
     let max = facts.prow_job.spec.max_concurrency;
     if max > 0 && facts.others_pending as i64 >= max {
-        decision.requeue_after = Some(CONCURRENCY_POLL);
+        decision.requeue_after = Some(POLL_INTERVAL);
         return;
     }
-    if !run_job(facts, status, decision) {
+    if own_job(facts).is_none() && !run_job(facts, 0, status, decision) {
         return;
     }
     status.state = Some(ProwJobState::Pending);
@@ -82,18 +84,30 @@ fn start(facts: &Facts, status: &mut ProwJobStatus, decision: &mut Decision) {
     status.description = Some("Job triggered.".to_owned());
 }
 
-/// Creates the Job if it is not there. False if there can be none, which ends the ProwJob.
-fn run_job(facts: &Facts, status: &mut ProwJobStatus, decision: &mut Decision) -> bool {
-    if let Some(batch) = &facts.batch {
-        let ours = is_owned(batch, &facts.prow_job);
-        if !ours {
-            let name = batch.name_any();
-            let problem = format!("there is another Job with the name {name}");
-            end(status, ProwJobState::Error, &problem, facts.now);
-        }
-        return ours;
-    }
-    match run::job(&facts.prow_job) {
+/// The newest of its Jobs, and the position of its name.
+fn own_job(facts: &Facts) -> Option<(usize, &Job)> {
+    let jobs = facts.jobs.iter().enumerate().rev();
+    let mut found = jobs.filter_map(|(at, (_, job))| Some((at, job.as_deref()?)));
+    found.find(|(_, job)| is_owned(job, &facts.prow_job))
+}
+
+/// Creates a Job under the first name from this one on that is free. False if there is none: the ProwJob waits for
+/// a name, or ends because there can be no Job.
+fn run_job(
+    facts: &Facts,
+    from: usize,
+    status: &mut ProwJobStatus,
+    decision: &mut Decision,
+) -> bool {
+    let mut names = facts.jobs.iter().skip(from);
+    let Some((name, _)) = names.find(|(_, job)| job.is_none()) else {
+        let name = facts.prow_job.name_any();
+        let words = format!("Waiting: there are other Jobs with the name {name} and its variants.");
+        status.description = Some(words);
+        decision.requeue_after = Some(POLL_INTERVAL);
+        return false;
+    };
+    match run::job(&facts.prow_job, name) {
         Ok(job) => {
             decision.plan.changes.push(PlannedChange::Post {
                 object: DesiredObject::of(&job),
@@ -110,36 +124,73 @@ fn run_job(facts: &Facts, status: &mut ProwJobStatus, decision: &mut Decision) -
     }
 }
 
-/// Reports what became of the Job.
+/// Reports what became of the Job. A run that was cut short by the node says nothing about what it tested: it runs
+/// again, as long as there are names for its Jobs.
 fn follow(facts: &Facts, status: &mut ProwJobStatus, decision: &mut Decision) {
-    let Some(batch) = &facts.batch else {
+    let Some((at, batch)) = own_job(facts) else {
         // It was deleted, as when a node is cleaned up: it runs again.
-        run_job(facts, status, decision);
+        run_job(facts, 0, status, decision);
         return;
     };
-    if let Some(pod) = &facts.pod {
-        status.pod_name = Some(pod.clone());
+    if let Some(pod) = facts.pods.last().map(|pod| pod.name_any()) {
         let namespace = facts.prow_job.namespace().unwrap_or_default();
         let log =
             |server: &String| format!("{server}/api/v1/namespaces/{namespace}/pods/{pod}/log");
         status.url = facts.log_server.as_ref().map(log);
+        status.pod_name = Some(pod);
     }
     let Some((state, words)) = result(batch) else {
         return;
     };
+    let uid = batch.uid();
+    let pods = facts.pods.iter();
+    let pods: Vec<_> = pods.filter(|pod| is_of(pod, uid.as_ref())).collect();
+    if state == ProwJobState::Failure {
+        if pods.iter().any(|pod| !has_ended(pod)) {
+            // The cache of pods is behind that of Jobs.
+            return;
+        }
+        if pods.iter().any(|pod| was_cut_short(pod)) && facts.jobs.len() > at + 1 {
+            let runs = run_job(facts, at + 1, status, decision);
+            if runs {
+                status.description = Some("Job started again: its node was stopped.".to_owned());
+            }
+            return;
+        }
+    }
     let ended = finished_at(batch).unwrap_or(facts.now);
     end(status, state, words, ended);
 }
 
+fn is_of(pod: &Pod, job: Option<&String>) -> bool {
+    let owners = pod.owner_references().iter();
+    owners.into_iter().any(|owner| Some(&owner.uid) == job)
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether the end of the node is all that made the pod fail.
+fn was_cut_short(pod: &Pod) -> bool {
+    let containers = pod.status.iter().flat_map(|status| {
+        let init = status.init_container_statuses.iter().flatten();
+        init.chain(status.container_statuses.iter().flatten())
+    });
+    let ends = containers.filter_map(|it| it.state.as_ref()?.terminated.as_ref());
+    let mut failed = ends.filter(|end| end.exit_code != 0).peekable();
+    failed.peek().is_some() && failed.all(|end| end.message.as_deref() == Some(NODE_STOPPED))
+}
+
 /// Stops a ProwJob that a user has aborted.
 fn stop(facts: &Facts, status: &mut ProwJobStatus, decision: &mut Decision) {
-    if let Some(batch) = &facts.batch
-        && is_owned(batch, &facts.prow_job)
+    if let Some((_, batch)) = own_job(facts)
         && result(batch).is_none()
         && batch.meta().deletion_timestamp.is_none()
     {
         decision.plan.changes.push(PlannedChange::Delete {
-            object: ObjectRef::of(batch.as_ref()),
+            object: ObjectRef::of(batch),
             reason: "the ProwJob was aborted".to_owned(),
         });
     }

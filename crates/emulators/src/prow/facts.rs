@@ -16,7 +16,7 @@ use neap_kit::{
 use super::{
     ProwOptions,
     api::{ProwJob, ProwJobState},
-    run::{CREATED_BY_PROW, ID, job_name},
+    run::{CREATED_BY_PROW, ID, job_names},
 };
 use crate::fault_book::fits;
 
@@ -24,10 +24,10 @@ use crate::fault_book::fits;
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     pub(super) prow_job: Arc<ProwJob>,
-    /// Its Job, or another object of that name.
-    pub(super) batch: Option<Arc<Job>>,
-    /// The name of the newest pod of its Job.
-    pub(super) pod: Option<String>,
+    /// The names that its Jobs may have, and the Jobs there are under them: its own, and those of others.
+    pub(super) jobs: Vec<(String, Option<Arc<Job>>)>,
+    /// Its pods, the oldest first.
+    pub(super) pods: Vec<Arc<Pod>>,
     /// How many other ProwJobs of the same job are pending.
     pub(super) others_pending: usize,
     pub(super) now: Timestamp,
@@ -84,12 +84,15 @@ impl FactSources {
 
     pub(super) fn gather(&self, key: &Key) -> Option<Facts> {
         let prow_job = self.prow_jobs.get(key)?;
-        let job = Key::new(key.namespace(), &job_name(key.name()));
+        let job = |name: String| {
+            let found = self.jobs.get(&Key::new(key.namespace(), &name));
+            (name, found)
+        };
         let name = &prow_job.spec.job;
         let matches = |patterns: &[String]| patterns.iter().any(|it| fits(it, name));
         Some(Facts {
-            batch: self.jobs.get(&job),
-            pod: self.newest_pod(key),
+            jobs: job_names(&prow_job).map(job).collect(),
+            pods: self.pods(key),
             others_pending: self.others_pending(key, name),
             now: self.clock.now(),
             log_server: self.options.log_server.clone(),
@@ -99,14 +102,14 @@ impl FactSources {
         })
     }
 
-    fn newest_pod(&self, key: &Key) -> Option<String> {
-        let pods = self.pods.list(key.namespace()).into_iter();
-        let pods = pods.filter(|pod| owner(pod.as_ref()).as_ref() == Some(key));
-        let newest = pods.max_by_key(|pod| {
+    fn pods(&self, key: &Key) -> Vec<Arc<Pod>> {
+        let mut pods = self.pods.list(key.namespace());
+        pods.retain(|pod| owner(pod.as_ref()).as_ref() == Some(key));
+        pods.sort_by_key(|pod| {
             let created = pod.creation_timestamp().map(|time| time.0);
             (created, pod.name_any())
         });
-        newest.map(|pod| pod.name_any())
+        pods
     }
 
     fn others_pending(&self, key: &Key, job: &str) -> usize {

@@ -20,8 +20,8 @@ const MAX_NAME: usize = 63;
 /// The time that a run has unless it says otherwise, as in Prow.
 const DEFAULT_TIMEOUT: i64 = 24 * 3600;
 
-/// The name of the Job of a ProwJob.
-pub(super) fn job_name(prow_job: &str) -> String {
+/// A name that a Job can have.
+fn job_name(prow_job: &str) -> String {
     if prow_job.len() <= MAX_NAME {
         return prow_job.to_owned();
     }
@@ -30,6 +30,21 @@ pub(super) fn job_name(prow_job: &str) -> String {
     let beginning = prow_job.get(..MAX_NAME - 13).unwrap_or_default();
     let beginning = beginning.trim_end_matches(['-', '.']);
     format!("{beginning}-{hash}")
+}
+
+/// How many names the Jobs of a ProwJob may have: for the first one, and for others after it.
+pub(super) const JOB_NAMES: usize = 6;
+
+/// The names that a Job of the ProwJob may have. The first is that of the ProwJob, which users know. The others
+/// follow from its uid, too: they are used if another Job has the first, and for Jobs that run it again.
+pub(super) fn job_names(prow_job: &ProwJob) -> impl Iterator<Item = String> {
+    let name = prow_job.name_any();
+    let digest = Digest::of(prow_job.uid().unwrap_or_default().as_bytes());
+    let hash = digest.hex().get(..8).unwrap_or_default().to_owned();
+    (0..JOB_NAMES).map(move |attempt| match attempt {
+        0 => job_name(&name),
+        attempt => job_name(&format!("{name}-{hash}-{attempt}")),
+    })
 }
 
 /// The number of the run: the one that its creator has chosen, or one of the time and the uid. It is the
@@ -47,8 +62,8 @@ pub(super) fn build_id(prow_job: &ProwJob) -> String {
     format!("{second}{:09}", hash % 1_000_000_000)
 }
 
-/// The Job of a ProwJob, or why there can be none.
-pub(super) fn job(prow_job: &ProwJob) -> Result<Job, String> {
+/// The Job of a ProwJob under this name, or why there can be none.
+pub(super) fn job(prow_job: &ProwJob, name: &str) -> Result<Job, String> {
     let spec = &prow_job.spec;
     let Some(pod_spec) = &spec.pod_spec else {
         return Err("the ProwJob has no pod_spec".to_owned());
@@ -70,7 +85,7 @@ pub(super) fn job(prow_job: &ProwJob) -> Result<Job, String> {
     let (labels, annotations) = marks(prow_job);
     serde_json::from_value(json!({
         "metadata": {
-            "name": job_name(&prow_job.name_any()),
+            "name": name,
             "namespace": prow_job.namespace(),
             "labels": labels,
             "annotations": annotations,

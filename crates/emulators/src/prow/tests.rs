@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{
-    Api, Client,
+    Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use neap_kit::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{ProwJob, ProwJobState, ProwOptions, components, definitions};
+use super::{ProwJob, ProwJobState, ProwOptions, components, definitions, run::JOB_NAMES};
 
 const STEP: Duration = Duration::from_secs(30);
 
@@ -90,6 +90,40 @@ impl Stage {
 
     async fn state(&self, name: &str) -> Option<ProwJobState> {
         self.prow_jobs().get(name).await.unwrap().status?.state
+    }
+
+    /// The name of the newest Job of a run, which is the last one by name, too.
+    async fn newest_job(&self) -> String {
+        let jobs = self.jobs().list(&ListParams::default()).await.unwrap();
+        let of_prow = |job: &&Job| !job.owner_references().is_empty();
+        let names = jobs.items.iter().filter(of_prow).map(ResourceExt::name_any);
+        names.max().unwrap_or_default()
+    }
+
+    /// Creates the pod of a Job, which has failed with this message.
+    async fn fail_pod(&self, job: &str, message: &str) {
+        let of = self.jobs().get(job).await.unwrap();
+        let owner = of.controller_owner_ref(&()).unwrap();
+        let pod = json!({
+            "metadata": {
+                "name": format!("{job}-pod"),
+                "labels": of.spec.unwrap().template.metadata.unwrap().labels,
+                "ownerReferences": [owner],
+            },
+            "spec": {"containers": [{"name": "a", "image": "a"}]},
+        });
+        let pods: Api<Pod> = Api::default_namespaced(self.client.clone());
+        let pod = serde_json::from_value(pod).unwrap();
+        pods.create(&PostParams::default(), &pod).await.unwrap();
+        let end = json!({"exitCode": 137, "message": message});
+        let status = json!({"status": {"phase": "Failed", "containerStatuses": [{
+            "name": "a", "image": "a", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": end},
+        }]}});
+        let pod = format!("{job}-pod");
+        pods.patch_status(&pod, &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .unwrap();
     }
 
     /// Sets the status of a Job, as its controller does.
@@ -261,23 +295,9 @@ async fn what_cannot_be_run_ends_as_an_error_with_its_reason() {
     let mut invalid = spec();
     invalid["pod_spec"] = json!({"containers": []});
     stage.create("invalid", invalid).await;
-    let taken = json!({
-        "metadata": {"name": "taken"},
-        "spec": {"template": {"spec": {
-            "restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}],
-        }}},
-    });
-    let taken = serde_json::from_value(taken).unwrap();
-    stage
-        .jobs()
-        .create(&PostParams::default(), &taken)
-        .await
-        .unwrap();
-    stage.create("taken", spec()).await;
     for (name, words) in [
         ("without", "no pod_spec"),
         ("invalid", "can not be created"),
-        ("taken", "another Job"),
     ] {
         let status = stage.prow_jobs().get(name).await.unwrap().status.unwrap();
         assert_eq!(status.state, Some(ProwJobState::Error), "{name}");
@@ -287,6 +307,52 @@ async fn what_cannot_be_run_ends_as_an_error_with_its_reason() {
         );
         assert!(status.completion_time.is_some(), "{name}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_another_under_the_name_does_not_end_a_run() {
+    let stage = Stage::open(ProwOptions::default()).await;
+    let taken = json!({
+        "metadata": {"name": "run"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}],
+        }}},
+    });
+    let taken = serde_json::from_value(taken).unwrap();
+    let jobs = stage.jobs();
+    jobs.create(&PostParams::default(), &taken).await.unwrap();
+    stage.create("run", spec()).await;
+    assert_eq!(stage.state("run").await, Some(ProwJobState::Pending));
+    // The end of the other Job is not that of the run.
+    stage.finish("run", condition("Failed", "")).await;
+    assert_eq!(stage.state("run").await, Some(ProwJobState::Pending));
+    let own = stage.newest_job().await;
+    assert!(own.starts_with("run-"), "{own}");
+    stage.finish(&own, condition("Complete", "")).await;
+    assert_eq!(stage.state("run").await, Some(ProwJobState::Success));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_the_node_cut_short_is_started_again_a_few_times() {
+    let stage = Stage::open(ProwOptions::default()).await;
+    stage.create("run", spec()).await;
+    for attempt in 1..JOB_NAMES {
+        let name = stage.newest_job().await;
+        stage.fail_pod(&name, "the node was stopped").await;
+        stage.finish(&name, condition("Failed", "")).await;
+        let state = stage.state("run").await;
+        assert_eq!(state, Some(ProwJobState::Pending), "{attempt}");
+        assert_ne!(stage.newest_job().await, name);
+    }
+    let last = stage.newest_job().await;
+    stage.fail_pod(&last, "the node was stopped").await;
+    stage.finish(&last, condition("Failed", "")).await;
+    assert_eq!(stage.state("run").await, Some(ProwJobState::Failure));
+    // What ended by itself has ended.
+    stage.create("other", spec()).await;
+    stage.fail_pod("other", "").await;
+    stage.finish("other", condition("Failed", "")).await;
+    assert_eq!(stage.state("other").await, Some(ProwJobState::Failure));
 }
 
 #[tokio::test(start_paused = true)]
@@ -349,7 +415,7 @@ async fn the_log_of_the_pod_is_the_address_of_a_prow_job() {
         },
         "spec": {"containers": [{"name": "a", "image": "a"}]},
     });
-    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::default_namespaced(stage.client.clone());
+    let pods: Api<Pod> = Api::default_namespaced(stage.client.clone());
     let pod = serde_json::from_value(pod).unwrap();
     pods.create(&PostParams::default(), &pod).await.unwrap();
     stage.clock.sleep(STEP).await;
