@@ -11,6 +11,7 @@ mod tests;
 
 use std::{error::Error, fmt, sync::Arc};
 
+use kube::core::Status;
 use serde::Serialize;
 
 pub use self::catalogue::all;
@@ -82,14 +83,36 @@ pub trait Coded {
 
 /// The message of an error, followed by those of its causes.
 pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+    let mut text = message(error);
     let mut cause = error.source();
     while let Some(error) = cause {
+        if as_status(error).is_some() {
+            // It is the response that the error before it has shown.
+            break;
+        }
         text.push_str(": ");
-        text.push_str(&error.to_string());
+        text.push_str(&message(error));
         cause = error.source();
     }
     text
+}
+
+/// The message of an error. That of a refused request shows all fields of the API server's response; users read its
+/// message and its reason.
+fn message(error: &dyn Error) -> String {
+    let Some(status) = error.source().and_then(as_status) else {
+        return error.to_string();
+    };
+    match (&status.message[..], &status.reason[..]) {
+        ("", reason) => reason.to_owned(),
+        (message, "") => message.to_owned(),
+        (message, reason) => format!("{message} ({reason})"),
+    }
+}
+
+fn as_status<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
+    let boxed = error.downcast_ref::<Box<Status>>().map(|it| &**it);
+    boxed.or_else(|| error.downcast_ref())
 }
 
 /// What is wrong with an entry whose code has to start with `prefix`, in words for its author.

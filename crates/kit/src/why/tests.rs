@@ -89,3 +89,17 @@ fn every_error_of_this_crate_leads_to_an_entry_about_it() {
         );
     }
 }
+
+#[test]
+fn a_response_of_the_api_server_is_its_message_and_its_reason() {
+    let status = Status::failure("namespaces \"ocp\" not found", "NotFound").with_code(404);
+    let error = kube::Error::Api(status.boxed());
+    let wanted = "namespaces \"ocp\" not found (NotFound)";
+    assert_eq!(chain(&error), wanted);
+    let refused = crate::apply::Error::Refused {
+        key: crate::key::Key::new("ocp", "4.99"),
+        source: Box::new(error),
+    };
+    let wanted = format!("ocp/4.99 could not be written: {wanted}");
+    assert_eq!(chain(&refused), wanted);
+}

@@ -8,6 +8,7 @@ use kube::api::ObjectMeta;
 use neap_kit::{
     apply::{Error, ResourceKind},
     event::EventDraft,
+    why,
 };
 use serde_json::{Value, json};
 
@@ -44,7 +45,13 @@ impl StreamController {
             match self.execute(&change).await {
                 Ok(is_written) => created_all &= is_written,
                 Err(error) => {
-                    tracing::warn!(%change, %error, "a write for a stream failed");
+                    if matches!(error, Error::Conflict(_)) {
+                        // The next look at the stream resolves it.
+                        tracing::debug!(%change, %error, "a write for a stream was overtaken");
+                    } else {
+                        let error = why::chain(&error);
+                        tracing::warn!(%change, error, "a write for a stream failed");
+                    }
                     let is_of_tags = writes_tags(facts, &change);
                     if let Some(event) = refused(&change, &error) {
                         self.tell_refusal(facts, &decision.state, event, is_of_tags)

@@ -49,18 +49,36 @@ pub(super) async fn run(
     let leadership = Leadership::without_election(clock);
     let writer = Writer::new(cluster.client.clone(), MANAGER, leadership, clock);
     let set = stream_tags::set_tags(&writer, &cluster.client, &key, &tags).await;
-    set.map_err(|error| {
-        let remedy = "check your rights: kubectl auth can-i patch imagestreams.image.openshift.io";
-        Failure::new(
-            "NT-RELEASE-0106",
-            Exit::Failed,
-            "the payload was not mirrored",
-            &chain(&error),
-        )
-        .remedy(remedy)
-    })?;
+    set.map_err(|error| not_set(&key, &error))?;
     wait(&cluster, &key, &tags, clock).await?;
     print::text(out, &format!("{} images in image stream {key}", tags.len()))
+}
+
+fn not_set(key: &Key, error: &stream_tags::Error) -> Failure {
+    let what = "the payload was not mirrored";
+    if is_without_namespace(error) {
+        let namespace = key.namespace();
+        let why = format!("namespace {namespace} does not exist");
+        return Failure::new("NT-RELEASE-0103", Exit::NotFound, what, &why)
+            .remedy(format!("kubectl create namespace {namespace}"));
+    }
+    let remedy = "check your rights: kubectl auth can-i patch imagestreams.image.openshift.io";
+    Failure::new("NT-RELEASE-0106", Exit::Failed, what, &chain(error)).remedy(remedy)
+}
+
+/// Whether the stream cannot be created because its namespace does not exist.
+fn is_without_namespace(error: &stream_tags::Error) -> bool {
+    let stream_tags::Error::Write {
+        source: neap_kit::apply::Error::Refused { source, .. },
+        ..
+    } = error
+    else {
+        return false;
+    };
+    let kube::Error::Api(status) = &**source else {
+        return false;
+    };
+    status.is_not_found() && status.message.starts_with("namespaces ")
 }
 
 /// Waits until all tags have an image, or some have failed and no other is still being imported.
@@ -93,5 +111,35 @@ async fn wait(
             );
         }
         clock.sleep(POLL_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_does_not_exist_is_named_with_the_command_that_creates_it() {
+        let refused = |message: &str| {
+            let status = kube::core::Status::failure(message, "NotFound").with_code(404);
+            let key = Key::new("ocp", "4.99");
+            let source = neap_kit::apply::Error::Refused {
+                key: key.clone(),
+                source: Box::new(kube::Error::Api(status.boxed())),
+            };
+            let stream = key.clone();
+            not_set(&key, &stream_tags::Error::Write { stream, source })
+        };
+        let failure = format!("{:?}", refused("namespaces \"ocp\" not found"));
+        for text in [
+            "NotFound",
+            "namespace ocp does not exist",
+            "kubectl create namespace ocp",
+        ] {
+            assert!(failure.contains(text), "{failure}");
+        }
+        let failure = format!("{:?}", refused("the server could not find it"));
+        assert!(!failure.contains("kubectl create"), "{failure}");
+        assert!(!failure.contains("Status {"), "{failure}");
     }
 }
