@@ -123,7 +123,12 @@ pub(super) fn stream_summary(object: &Value, _: Timestamp) -> String {
         return "cannot be decoded".to_owned();
     };
     let tags = stream.spec.tags.len();
-    let text = state(&stream).map_or_else(|| format!("{tags} tags"), |state| state.reason);
+    let text = match state(&stream) {
+        // A user did it: the reason is what others ask for.
+        Some(state) if state.reason == "Paused" => format!("paused: {}", state.message),
+        Some(state) => state.reason,
+        None => format!("{tags} tags"),
+    };
     match failing(&stream).len() {
         0 => text,
         failing => format!("{text}, {failing} of {tags} imports fail"),
@@ -225,6 +230,16 @@ mod tests {
         let waiting = stream(&imagestream(0, Some("NoImages")), Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(waiting.verdict, Verdict::Healthy);
         assert!(stream(&imagestream(0, None), Timestamp::UNIX_EPOCH).is_none());
+    }
+
+    #[test]
+    fn a_paused_stream_says_why_it_is_paused() {
+        let mut paused = imagestream(0, None);
+        let state = StreamState::new("Paused", "maintenance");
+        let text = serde_json::to_string(&state).unwrap();
+        paused["metadata"]["annotations"] = json!({annotations::STREAM_STATE: text});
+        let summary = stream_summary(&paused, Timestamp::UNIX_EPOCH);
+        assert_eq!(summary, "paused: maintenance");
     }
 
     #[test]

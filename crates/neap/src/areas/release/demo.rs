@@ -10,7 +10,7 @@ use kube::{
 };
 use neap_kit::{apply::ResourceKind, client::Client, key::Key, why::chain};
 use neap_release::{
-    api::{JobState, JobStatus, ReleasePayload, labels},
+    api::{JobState, JobStatus, ReleasePayload, annotations, labels},
     image_stream::api::{ImageSource, ImageStream},
     oci::{
         client::{Options as RegistryOptions, RegistryClient},
@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::cli::{
     controllers::not_set_up,
-    releases::{Releases, write_failed},
+    releases::{Releases, Stream, write_failed},
 };
 use crate::{
     cli::Scope,
@@ -49,6 +49,8 @@ const EXAMPLE: &str = "neap release example | kubectl apply -f -";
 const TIMEOUT: Duration = Duration::from_mins(3);
 /// The time between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The annotation of pods with the name of their ProwJob.
+const PROW_JOB_ID: &str = "prow.k8s.io/id";
 /// How many lines of the log of a failed job are shown.
 const LOG_LINES: i64 = 5;
 
@@ -98,6 +100,7 @@ impl DemoCommand {
         let stream = releases.stream(&options.stream).await?;
         let before: Vec<String> = names(&releases, &stream.name).await?;
         let source = Key::of(&stream.source);
+        refuse_if_paused(&stream)?;
         let Some(image) = exchange(&releases, &stream.source, is_broken).await? else {
             let tag = if is_broken { BROKEN } else { GOOD };
             let text = format!(
@@ -124,11 +127,35 @@ impl DemoCommand {
             stream: &stream.name,
             namespace: source.namespace(),
             before: &before,
-            wanted: wanted(is_broken),
         };
         let payload = verdict(&releases, &waiting, symbols, out).await?;
         show(&releases, &payload, is_broken, out).await
     }
+}
+
+/// A paused stream gets no release to show.
+fn refuse_if_paused(stream: &Stream) -> Result<(), Failure> {
+    let all = stream.source.metadata.annotations.as_ref();
+    let value = |name: &str| all.and_then(|all| all.get(name)).map(String::as_str);
+    let resume = format!(
+        "resume it: neap release pause {} --resume -n {}; nothing was changed",
+        stream.name,
+        Key::of(&stream.source).namespace()
+    );
+    let (why, remedy) = if let Some(reason) = value(annotations::PAUSED) {
+        (reason, resume)
+    } else if value(annotations::MODE) == Some("locked") {
+        let why = "the producer of the images has locked the stream";
+        (
+            why,
+            "wait until it unlocks the stream; nothing was changed".to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    let what = format!("the stream is paused: {why}");
+    let why = "a paused stream gets no new releases";
+    Err(Failure::new("NT-RELEASE-0009", Exit::Refused, &what, why).remedy(remedy))
 }
 
 /// The names of the releases of a stream.
@@ -230,7 +257,6 @@ struct Waiting<'a> {
     namespace: &'a str,
     /// The releases that were there before.
     before: &'a [String],
-    wanted: Phase,
 }
 
 /// Waits for a new release of the stream and for the verdict about it.
@@ -244,7 +270,6 @@ async fn verdict(
         stream,
         namespace,
         before,
-        wanted,
     } = *waiting_for;
     let mut shown: Option<Phase> = None;
     let waiting = async {
@@ -259,8 +284,8 @@ async fn verdict(
                 let phase = Phase::of_payload(&payload);
                 let name = payload.metadata.name.clone().unwrap_or_default();
                 if shown != Some(phase) {
-                    let is_step = phase == wanted || phase == Phase::Ready;
-                    let mark = if is_step { symbols.done } else { symbols.note };
+                    let is_good = matches!(phase, Phase::Ready | Phase::Accepted);
+                    let mark = if is_good { symbols.done } else { symbols.note };
                     let text = format!("{mark} {name} is {phase}");
                     print::text(out, &text)?;
                     shown = Some(phase);
@@ -347,15 +372,19 @@ async fn log(releases: &Releases, payload: &ReleasePayload, job: &JobStatus) -> 
         .namespace;
     let pods: Api<Pod> = Api::namespaced(releases.cluster.client.clone(), namespace);
     let selected = ListParams::default().labels(&format!(
-        "{}={},job-name={}",
+        "{}={}",
         labels::PAYLOAD,
         payload.metadata.name.as_deref().unwrap_or_default(),
-        run.coordinates.name
     ));
     let Ok(found) = pods.list(&selected).await else {
         return Vec::new();
     };
-    let pod = found.items.into_iter().next_back();
+    // A run that its node cut short has several Jobs.
+    let of_run = found.items.into_iter().filter(|pod| {
+        let annotations = pod.metadata.annotations.as_ref();
+        annotations.and_then(|all| all.get(PROW_JOB_ID)) == Some(&run.coordinates.name)
+    });
+    let pod = of_run.max_by_key(|pod| pod.metadata.creation_timestamp.clone().map(|time| time.0));
     let Some(pod) = pod.and_then(|pod| pod.metadata.name) else {
         return Vec::new();
     };
@@ -365,4 +394,32 @@ async fn log(releases: &Releases, payload: &ReleasePayload, job: &JobStatus) -> 
     };
     let text = pods.logs(&pod, &parameters).await.unwrap_or_default();
     text.lines().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paused_stream_is_not_waited_for() {
+        let stream = |annotations: serde_json::Value| {
+            let source = json!({
+                "metadata": {"name": "4.21-latest", "namespace": "releases", "annotations": annotations}, "spec": {},
+            });
+            Stream {
+                name: "4.21.0-0.nightly".to_owned(),
+                source: serde_json::from_value(source).unwrap(),
+            }
+        };
+        assert!(refuse_if_paused(&stream(json!({}))).is_ok());
+        assert!(refuse_if_paused(&stream(json!({annotations::MODE: "locked"}))).is_err());
+        let paused = stream(json!({annotations::PAUSED: "maintenance"}));
+        let failure = format!("{:?}", refuse_if_paused(&paused).unwrap_err());
+        for text in [
+            "the stream is paused: maintenance",
+            "neap release pause 4.21.0-0.nightly --resume -n releases",
+        ] {
+            assert!(failure.contains(text), "{failure}");
+        }
+    }
 }

@@ -194,6 +194,15 @@ impl<'a> Actions<'a> {
         hash: Option<String>,
         newest: Option<&Release<'a>>,
     ) -> Result<String, WhyNot> {
+        // First of all: whatever else keeps a release from being cut, users see that the stream is paused.
+        if let Some(reason) = annotation(&facts.source, annotations::PAUSED) {
+            return Err(WhyNot::Paused(reason.to_owned()));
+        }
+        if annotation(&facts.source, annotations::MODE) == Some("locked") {
+            return Err(WhyNot::Paused(
+                "the producer of the images has locked the stream".to_owned(),
+            ));
+        }
         let hash = hash.ok_or(WhyNot::NoImages)?;
         if let Some(release) = newest {
             let is_same = release.annotation(annotations::HASH) == Some(&hash);
@@ -203,14 +212,6 @@ impl<'a> Actions<'a> {
                 let phase = release.phase;
                 return Err(WhyNot::SameInputs { tag, phase });
             }
-        }
-        if let Some(reason) = annotation(&facts.source, annotations::PAUSED) {
-            return Err(WhyNot::Paused(reason.to_owned()));
-        }
-        if annotation(&facts.source, annotations::MODE) == Some("locked") {
-            return Err(WhyNot::Paused(
-                "the producer of the images has locked the stream".to_owned(),
-            ));
         }
         if let Some(pending) = self.pending.first() {
             return Err(WhyNot::Creating(pending.name().to_owned()));

@@ -107,10 +107,19 @@ fn users_pause_a_stream_and_try_the_same_images_again() {
         why(&paused),
         ("Paused".to_owned(), "maintenance".to_owned())
     );
-    let mut locked = facts(&json!({}), &[]);
-    annotate(&mut locked, annotations::MODE, "locked");
-    assert_eq!(why(&locked).0, "Paused");
     let rejected = with_annotation(release(10, "Rejected"), annotations::HASH, &hash());
+    let same = facts(&json!({}), std::slice::from_ref(&rejected));
+    assert_eq!(why(&same).0, "UpToDate");
+    for (annotation, value) in [
+        (annotations::PAUSED, "maintenance"),
+        (annotations::MODE, "locked"),
+    ] {
+        for before in [facts(&json!({}), &[]), same.clone()] {
+            let mut before = before;
+            annotate(&mut before, annotation, value);
+            assert_eq!(why(&before).0, "Paused", "{annotation}");
+        }
+    }
     let mut retried = facts(&json!({}), std::slice::from_ref(&rejected));
     annotate(
         &mut retried,
