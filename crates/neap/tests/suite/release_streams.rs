@@ -66,6 +66,10 @@ async fn a_release_is_accepted_and_a_broken_one_rejected_with_its_reason() {
         &["is decided by its jobs again"],
     );
     server.release_is(&rejected, Phase::Rejected).await;
+    // What was published stays, and the release says so.
+    let published = "4.21 still points to it";
+    contains(&server.neap(&["release", "list"]), &[published]);
+    contains(&server.neap(&["release", "show", &rejected]), &[published]);
     contains(
         &server.neap_anywhere(&["demo", "repair"]),
         &["is Accepted", "all 2 blocking jobs passed"],

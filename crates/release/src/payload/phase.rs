@@ -54,7 +54,7 @@ impl Phase {
                 Some("until it is accepted, it is not published and no upgrade test starts from it")
             }
             Self::Rejected | Self::Failed => Some(
-                "it is not published, no upgrade test starts from it, and its images are not released again \
+                "no published tag moves to it, no upgrade test starts from it, and its images are not released again \
                  before they change",
             ),
         }

@@ -37,7 +37,7 @@ pub(super) async fn decide(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let releases = Releases::of(&options.scope).await?;
+    let releases = Releases::of_one_namespace(&options.scope).await?;
     let payload = releases.payload(&options.name).await?;
     let reason = options.reason.as_deref().unwrap_or_default().trim();
     if !options.clear && reason.is_empty() {
@@ -91,7 +91,7 @@ pub(super) async fn retry(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let releases = Releases::of(&options.scope).await?;
+    let releases = Releases::of_one_namespace(&options.scope).await?;
     let payload = releases.payload(&options.name).await?;
     let Some(job) = &options.job else {
         return cut_again(options, &releases, &payload, symbols, out).await;
@@ -208,7 +208,7 @@ pub(super) async fn pause(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let releases = Releases::of(&options.scope).await?;
+    let releases = Releases::of_one_namespace(&options.scope).await?;
     let stream = releases.stream(&options.stream).await?;
     let reason = options.reason.as_deref().map(str::trim);
     if !options.resume && reason.is_none_or(str::is_empty) {

@@ -103,7 +103,7 @@ pub(super) async fn move_to(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let releases = Releases::of(&options.scope).await?;
+    let releases = Releases::of_one_namespace(&options.scope).await?;
     let stream = releases.stream(&options.stream).await?;
     let key = Key::of(&stream.source);
     let new_owner = match owner {

@@ -17,6 +17,7 @@ use neap_release::{
 };
 use serde::de::DeserializeOwned;
 
+use super::list::needs_note;
 use crate::{
     cli::Scope,
     exit::{Exit, Failure},
@@ -136,6 +137,37 @@ impl Releases {
             leadership,
             self.clock,
         )
+    }
+
+    /// The same for commands that write: they change one object, of one namespace.
+    pub(in crate::areas::release) async fn of_one_namespace(
+        scope: &Scope,
+    ) -> Result<Self, Failure> {
+        if scope.all_namespaces {
+            let why = "this command changes the objects of one namespace, and -A names all";
+            let what = "a namespace is missing";
+            return Err(Failure::new("NT-RELEASE-0002", Exit::Usage, what, why)
+                .remedy("name the namespace with -n; nothing was changed"));
+        }
+        Self::of(scope).await
+    }
+
+    /// What an empty list says.
+    pub(super) fn none_of(&self, what: &str) -> String {
+        match &self.namespace {
+            Some(namespace) => {
+                format!("There is no {what} in namespace {namespace}; -A shows all namespaces.")
+            }
+            None => format!("There is no {what} in any namespace."),
+        }
+    }
+
+    /// The ImageStreams, if one of the releases must not be published: it may still be. None if they cannot be read.
+    pub(super) async fn publishing(&self, payloads: &[ReleasePayload]) -> Vec<ImageStream> {
+        if !payloads.iter().any(needs_note) {
+            return Vec::new();
+        }
+        self.all(IMAGE_STREAM).await.unwrap_or_default()
     }
 
     fn missing(&self, what: &str, name: &str) -> Failure {

@@ -4,13 +4,17 @@ use std::{fmt::Write as _, io::Write};
 
 use jiff::Timestamp;
 use neap_release::{
-    api::{JobStatus, ReleasePayload, ReleasePayloadStatus, conditions},
+    api::{JobStatus, PayloadCoordinates, ReleasePayload, ReleasePayloadStatus, conditions},
     payload::{Phase, facts::skipped_jobs},
     replay,
 };
 use serde_json::json;
 
-use super::{JobsOptions, NameOptions, list::why, releases::Releases};
+use super::{
+    JobsOptions, NameOptions,
+    list::{needs_note, published_as, why},
+    releases::Releases,
+};
 use crate::{
     exit::{Exit, Failure},
     inspect::{
@@ -22,10 +26,8 @@ use crate::{
 };
 
 pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    let payload = Releases::of(&options.scope)
-        .await?
-        .payload(&options.name)
-        .await?;
+    let releases = Releases::of(&options.scope).await?;
+    let payload = releases.payload(&options.name).await?;
     if let Some(format) = options.output.data() {
         return print::data(
             out,
@@ -52,6 +54,11 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
     if let Some(blocks) = Phase::of_payload(&payload).blocks() {
         line("Blocks", blocks);
     }
+    let streams = releases.publishing(std::slice::from_ref(&payload)).await;
+    let published = published_as(&payload, &streams);
+    if needs_note(&payload) && !published.is_empty() {
+        line("Published", &still_published(&published, at));
+    }
     let decision = &payload.spec.payload_override;
     if !decision.decision.is_empty() {
         line(
@@ -73,6 +80,17 @@ pub(super) async fn show(options: &NameOptions, out: &mut dyn Write) -> Result<(
         let _ = writeln!(text, "  {moment}  {}", printable_line(&what));
     }
     print::text(out, &text)
+}
+
+/// What is published does not go back by itself, and how users take it back.
+fn still_published(published: &[String], at: &PayloadCoordinates) -> String {
+    format!(
+        "{} still points to it until a newer release is accepted; to take it back, delete that tag of \
+         ImageStream {}/{}, which then gets the newest accepted release",
+        published.join(", "),
+        at.namespace,
+        at.imagestream_name
+    )
 }
 
 /// What happened to a release, in order. Times have the precision of a second: what has the same one is in the
@@ -133,7 +151,7 @@ fn lists(status: &ReleasePayloadStatus) -> [(&'static str, &[JobStatus]); 3] {
 }
 
 const JOB_COLUMNS: &[Column] = &[
-    Column::new("LIST"),
+    Column::new("KIND"),
     Column::new("JOB"),
     Column::new("RUN"),
     Column::new("STATE"),
@@ -196,9 +214,9 @@ fn listed_jobs(status: &ReleasePayloadStatus) -> Vec<Listed> {
                     name: format!("{}/{}", job.name, at.name),
                     cells: vec![
                         list.to_owned(),
-                        job.name.clone(),
+                        format!("  {}", job.name),
                         at.name.clone(),
-                        format!("  {:?}", run.state),
+                        format!("{:?}", run.state),
                         job.job_name.clone(),
                         at.cluster.clone(),
                         run.url.clone(),
@@ -306,6 +324,7 @@ mod tests {
         let names: Vec<_> = items.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["aws", "aws/r-aws", "aws/r-aws-1"]);
         assert_eq!(items[0].cells[2..4], ["2 runs", "Success"]);
+        assert_eq!(items[1].cells[1..4], ["  aws", "r-aws", "Failure"]);
         assert!(items.iter().all(|it| it.cells.len() == JOB_COLUMNS.len()));
     }
 
