@@ -36,6 +36,13 @@ Examples:
 An override takes precedence over the results of jobs. It does not replace the image: a release whose
 image could not be created cannot be accepted.";
 
+const REJECT_EXAMPLES: &str = "\
+Examples:
+  neap release reject 4.21.0-0.nightly-2026-01-02-030405 --reason 'it loses data, see JIRA-123'
+  neap release reject 4.21.0-0.nightly-2026-01-02-030405 --clear    let the jobs decide again
+
+An override takes precedence over the results of jobs. Tags that were published before stay.";
+
 const RETRY_EXAMPLES: &str = "\
 Examples:
   neap release retry 4.21.0-0.nightly-2026-01-02-030405             cut a new release of the same images
@@ -57,8 +64,8 @@ ConfigMap. The owner changes in two steps, and in between the stream has no owne
 interrupted is finished or undone by the same commands.";
 
 const VALIDATE_HELP: &str = "\
-Checks every *.json file below DIR: unknown fields, values that are not valid, periodic jobs that are
-used twice. Each problem is printed with the file and the path of the field. Nothing is read from a
+Checks every *.json file below DIR, and the configurations of ImageStreams in manifests there: unknown
+fields, values that are not valid, periodic jobs that are used twice. Each problem is printed with the file and the path of the field. Nothing is read from a
 cluster and nothing is written.";
 
 const APPLY_HELP: &str = "\
@@ -146,7 +153,7 @@ enum ReleaseCommand {
     Accept(DecideOptions),
 
     /// Reject a release, whatever its jobs say
-    #[command(after_help = ACCEPT_EXAMPLES)]
+    #[command(after_help = REJECT_EXAMPLES)]
     Reject(DecideOptions),
 
     /// Try a release or one of its jobs again

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::Write, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use neap_kit::{key::Key, why::chain};
+use neap_kit::{clock::short_duration, key::Key, why::chain};
 use neap_release::{
     api::annotations,
     oci::{
@@ -200,7 +200,11 @@ impl StreamPlan<'_> {
             line("Event", &format!("{}: {}", event.reason, event.message));
         }
         match self.decision.requeue_after {
-            Some(delay) => line("Next", &format!("in {delay:?}, or with the next change")),
+            Some(delay) => {
+                let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+                let delay = short_duration(i64::try_from(seconds).unwrap_or(i64::MAX));
+                line("Next", &format!("in {delay}, or with the next change"));
+            }
             None => line("Next", "with the next change"),
         }
         for assumption in self.assumptions {
@@ -284,7 +288,7 @@ mod tests {
                 "Reason    Paused: maintenance",
                 "Problem   aws: Prow has no periodic e2e",
                 "Plan      1. update ImageStream ocp/4.21-latest: its state: Paused",
-                "Next      in 600s, or with the next change",
+                "Next      in 10m, or with the next change",
                 "Assumed   nothing",
             ]
         );

@@ -51,6 +51,14 @@ fn nothing(directory: &std::path::Path) -> Failure {
     )
 }
 
+/// What is in manifests is not this command's to write: they have more than configurations.
+fn only_manifests(directory: &std::path::Path) -> Failure {
+    let what = "there is no file NAME.json with a configuration";
+    let why = "the configurations there are in manifests";
+    let apply = format!("apply them: kubectl apply -f {}", directory.display());
+    Failure::new("NT-RELEASE-0001", Exit::Usage, what, why).remedy(apply)
+}
+
 fn unreadable(directory: &std::path::Path, error: &std::io::Error) -> Failure {
     let what = format!("cannot read {}", directory.display());
     Failure::new("NT-RELEASE-0001", Exit::NotFound, &what, &error.to_string())
@@ -81,11 +89,14 @@ pub(super) async fn apply(
 ) -> Result<(), Failure> {
     let checked = directory(&options.directory, None);
     let checked = checked.map_err(|error| unreadable(&options.directory, &error))?;
-    if checked.invalid.is_empty() && checked.own_files().next().is_none() {
+    if checked.is_empty() {
         return Err(nothing(&options.directory));
     }
     valid(&checked, out)?;
-    let releases = Releases::of(&options.scope).await?;
+    if checked.own_files().next().is_none() {
+        return Err(only_manifests(&options.directory));
+    }
+    let releases = Releases::of_one_namespace(&options.scope).await?;
     let namespace = releases
         .namespace
         .clone()
@@ -167,4 +178,51 @@ async fn apply_one(releases: &Releases, stream: &ImageStream, text: &str) -> Res
     written.map_err(|error| write_failed(&key, &error))?;
     let annotations = json!({annotations::CONFIG: null, annotations::CONFIG_REF: name});
     change::annotate(releases, stream, annotations).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{ClusterOptions, Scope};
+
+    async fn applied(directory: &std::path::Path, all_namespaces: bool) -> String {
+        let options = ApplyOptions {
+            directory: directory.to_owned(),
+            scope: Scope {
+                cluster: ClusterOptions::default(),
+                namespace: None,
+                all_namespaces,
+            },
+        };
+        let failure = apply(&options, Symbols::ASCII, &mut Vec::new()).await;
+        format!("{:?}", failure.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn configurations_in_manifests_are_left_to_kubectl() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = applied(folder.path(), false).await;
+        assert!(
+            failure.contains("there is no release configuration"),
+            "{failure}"
+        );
+        let config = json!({"name": "a", "to": "release"}).to_string();
+        let manifest = json!({
+            "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
+            "metadata": {"name": "s", "annotations": {annotations::CONFIG: config}},
+        });
+        std::fs::write(folder.path().join("s.yaml"), manifest.to_string()).unwrap();
+        let failure = applied(folder.path(), false).await;
+        let command = format!("kubectl apply -f {}", folder.path().display());
+        assert!(failure.contains(&command), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_in_one_namespace() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = json!({"name": "a", "to": "release"}).to_string();
+        std::fs::write(folder.path().join("s.json"), config).unwrap();
+        let failure = applied(folder.path(), true).await;
+        assert!(failure.contains("name the namespace with -n"), "{failure}");
+    }
 }

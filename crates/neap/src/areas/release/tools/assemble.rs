@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AssembleOptions, Mode,
-    failure::{failed, file, usage},
+    failure::{failed, file, not_pushed, usage},
     output, progress,
     registry::{image, platforms},
 };
@@ -49,7 +49,7 @@ pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Resul
     let quiet = options.registry.quiet;
     let building = Box::pin(builder::build(&client, request));
     let built = progress::show("read", quiet, &progress, building).await;
-    let built = built.map_err(|error| failed("cannot assemble the payload", &error))?;
+    let built = built.map_err(|error| not_pushed("cannot assemble the payload", &error))?;
     for warning in &built.warnings {
         tracing::warn!("{warning}");
     }
@@ -58,7 +58,7 @@ pub(super) async fn run(options: &AssembleOptions, out: &mut dyn Write) -> Resul
         let target = image(target)?;
         let pushing = builder::push(&client, &built, &target, &progress);
         let pushed = progress::show("push", quiet, &progress, pushing).await;
-        pushed.map_err(|error| failed("cannot push the payload", &error))?;
+        pushed.map_err(|error| not_pushed("cannot push the payload", &error))?;
     }
     let digest = built
         .manifest()

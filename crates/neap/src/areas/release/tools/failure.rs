@@ -11,12 +11,21 @@ use crate::exit::{Exit, Failure, chain};
 
 /// The failure that an error of the tools is. What the registry said decides the code and the remedy.
 pub(super) fn failed(what: &str, error: &(dyn Error + 'static)) -> Failure {
+    failed_with_remedy(what, error, "correct what the message names")
+}
+
+/// The same for a command that writes a tag.
+pub(super) fn not_pushed(what: &str, error: &(dyn Error + 'static)) -> Failure {
+    let remedy = "correct what the message names; nothing was changed under the tag";
+    failed_with_remedy(what, error, remedy)
+}
+
+fn failed_with_remedy(what: &str, error: &(dyn Error + 'static), remedy: &str) -> Failure {
     let why = chain(error);
     if let Some(registry) = registry_error(error) {
         return from_registry(what, &why, registry);
     }
-    Failure::new("NT-RELEASE-0105", Exit::Refused, what, &why)
-        .remedy("correct what the message names; nothing was changed under the tag")
+    Failure::new("NT-RELEASE-0105", Exit::Refused, what, &why).remedy(remedy)
 }
 
 /// The error of a registry among the causes.

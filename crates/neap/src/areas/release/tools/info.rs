@@ -26,6 +26,9 @@ use crate::{
     inspect::print,
 };
 
+/// How many wrong images a verification names.
+const SHOWN_IMAGES: usize = 20;
+
 pub(super) async fn info(options: &InfoOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let client = options.registry.client()?;
     let platforms = platforms(options.filter_by_os.as_deref())?;
@@ -153,10 +156,27 @@ pub(super) async fn verify(options: &VerifyOptions, out: &mut dyn Write) -> Resu
         "{} of the payload's images are not what they should be",
         problems.len()
     );
-    Err(
-        Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &problems.join("; "))
-            .remedy("push the images again, or make the payload of others"),
-    )
+    let why = match &problems[..] {
+        [only] => only.clone(),
+        _ => {
+            wrong_images(&problems)
+                .iter()
+                .try_for_each(|text| print::line(out, text))?;
+            "each of them is named above".to_owned()
+        }
+    };
+    Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why)
+        .remedy("push the images again, or make the payload of others"))
+}
+
+/// One line for each wrong image, and one for those that are not shown.
+fn wrong_images(problems: &[String]) -> Vec<String> {
+    let shown = problems.iter().take(SHOWN_IMAGES);
+    let mut lines: Vec<_> = shown.map(|problem| format!("! {problem}")).collect();
+    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN_IMAGES) {
+        lines.push(format!("! and {more} more"));
+    }
+    lines
 }
 
 async fn read(
@@ -218,4 +238,19 @@ fn no_component(payload: &Payload, name: &str) -> Failure {
         &why,
     )
     .remedy(format!("choose one of {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_wrong_images_twenty_are_shown() {
+        let problems: Vec<_> = (0..2000).map(|number| format!("c{number}: gone")).collect();
+        let lines = wrong_images(&problems);
+        assert_eq!(lines.len(), SHOWN_IMAGES + 1);
+        assert_eq!(lines[0], "! c0: gone");
+        assert_eq!(lines[SHOWN_IMAGES], "! and 1980 more");
+        assert_eq!(wrong_images(&problems[..2]).len(), 2);
+    }
 }
