@@ -104,10 +104,15 @@ impl MirrorCleaner {
         registry: &RegistryClient,
     ) -> Result<CleanupReport, sources::Error> {
         let streams = sources::streams(cluster, &sources.namespaces).await?;
+        let scope = scope(&streams);
+        if scope.repositories.is_empty() {
+            // There is no registry to log in to.
+            return Ok(self.clean_up(registry, &scope).await);
+        }
         let (namespace, name) = (&sources.credentials_namespace, &sources.credentials_secret);
         let credentials = sources::credentials(cluster, namespace, name).await?;
         let registry = registry.with_credentials(credentials);
-        Ok(self.clean_up(&registry, &scope(&streams)).await)
+        Ok(self.clean_up(&registry, &scope).await)
     }
 
     /// One pass over the repositories of a scope.

@@ -85,6 +85,8 @@ impl Default for ReimportOptions {
 pub struct ReimportReport {
     /// Tags whose last import failed.
     pub failed: usize,
+    /// Such tags of streams that no releases are made from: nothing is done about them.
+    pub left_out: usize,
     /// Those that were asked for.
     pub asked: Vec<FailedTag>,
     /// Why tags could not be asked for.
@@ -133,6 +135,7 @@ impl Reimporter {
         let chosen = decide(&failed, &self.asked, &self.options, now);
         let mut report = ReimportReport {
             failed: failed.len(),
+            left_out: streams.iter().map(failed::left_out).sum(),
             ..ReimportReport::default()
         };
         let imports = !chosen.is_empty()

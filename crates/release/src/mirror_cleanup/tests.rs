@@ -287,6 +287,34 @@ async fn changed_credentials_are_used_by_the_next_pass() {
     assert_eq!(report.deleted, ["reg.example.com/mirror/release:4.98.0"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn without_a_mirror_no_credentials_are_needed() {
+    let lab = Lab::open(Access::Open, Credentials::none(), &[]).await;
+    let pocket = Pocket::open(PocketOptions::new(Environment::simulated(7)));
+    let pocket = pocket.await.unwrap();
+    let api = kube::Client::new(pocket.service(), "default");
+    let definitions = Api::all(api.clone());
+    let parameters = PostParams::default();
+    let created = definitions.create(&parameters, &ImageStream::crd()).await;
+    created.unwrap();
+    lab.clock.sleep(Duration::from_secs(1)).await;
+    let sources = CleanupSources {
+        namespaces: vec!["default".to_owned()],
+        credentials_namespace: "ci-release".to_owned(),
+        credentials_secret: "missing".to_owned(),
+    };
+    let mut cleaner = MirrorCleaner::new(CleanupOptions::default());
+    let report = cleaner.pass(&api, &sources, &lab.client).await.unwrap();
+    assert!(report.problems.is_empty(), "{report:?}");
+    let streams: Api<ImageStream> = Api::namespaced(api.clone(), "default");
+    let mut release = stream("release", STABLE, &[]);
+    release.metadata.namespace = Some("default".to_owned());
+    let created = streams.create(&PostParams::default(), &release).await;
+    created.unwrap();
+    let refused = cleaner.pass(&api, &sources, &lab.client).await;
+    assert!(matches!(refused, Err(sources::Error::Secret { .. })));
+}
+
 /// The content of a docker config.json whose user has a password that is like the name.
 fn config(user: &str) -> String {
     json!({"auths": {"reg.example.com": {"username": user, "password": user}}}).to_string()

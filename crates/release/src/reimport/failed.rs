@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use neap_kit::key::Key;
 
 use crate::{
-    api::annotations::CONFIG,
+    api::annotations::{CONFIG, CONFIG_REF},
     image_stream::api::{DOCKER_IMAGE, IMPORT_REQUESTED, ImageStream},
     oci::reference::ImageRef,
 };
@@ -44,10 +44,25 @@ pub struct FailedTag {
     pub since: Option<Timestamp>,
 }
 
+/// Whether releases are made from a stream: its release configuration is in an annotation, or in a ConfigMap that
+/// one names.
+fn is_source(stream: &ImageStream) -> bool {
+    let annotations = stream.metadata.annotations.as_ref();
+    annotations.is_some_and(|it| it.contains_key(CONFIG) || it.contains_key(CONFIG_REF))
+}
+
+/// The number of tags whose last import failed, of streams that no releases are made from.
+pub(super) fn left_out(stream: &ImageStream) -> usize {
+    if is_source(stream) {
+        return 0;
+    }
+    let status = stream.status.iter().flat_map(|status| &status.tags);
+    status.filter(|tag| tag.import_failed()).count()
+}
+
 /// The tags of a stream whose last import failed. Streams without a release configuration are not ours.
 pub fn failed_tags(stream: &ImageStream) -> Vec<FailedTag> {
-    let annotations = stream.metadata.annotations.as_ref();
-    if !annotations.is_some_and(|it| it.contains_key(CONFIG)) {
+    if !is_source(stream) {
         return Vec::new();
     }
     let requests = requests(stream);

@@ -6,7 +6,7 @@ use neap_pocket::{Options as PocketOptions, Pocket, environment::Environment};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::annotations::CONFIG;
+use crate::api::annotations::{CONFIG, CONFIG_REF};
 
 fn stream(name: &str, configured: bool, tags: &[(&str, &str, &str)]) -> ImageStream {
     let spec: Vec<Value> = tags
@@ -51,7 +51,14 @@ fn only_failed_tags_of_configured_streams_are_asked_for() {
         found.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["ocp/4.99:bad from r.example/a:1"]
     );
-    assert_eq!(failed_tags(&stream("other", false, &tags)), []);
+    let other = stream("other", false, &tags);
+    assert_eq!(failed_tags(&other), []);
+    assert_eq!(failed::left_out(&other), 1);
+    let mut handed_over = other;
+    let annotations = [(CONFIG_REF.to_owned(), "a-config-map".to_owned())];
+    handed_over.metadata.annotations = Some(annotations.into());
+    assert_eq!(failed_tags(&handed_over).len(), 1);
+    assert_eq!(failed::left_out(&handed_over), 0);
 }
 
 #[test]

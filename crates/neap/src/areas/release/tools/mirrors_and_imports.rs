@@ -76,9 +76,15 @@ fn print_requests(
         0 => String::new(),
         waiting => format!(", {waiting} wait for a later pass"),
     };
+    let left_out = match report.left_out {
+        0 => String::new(),
+        count => format!("; {count} failed of other streams, which are left out"),
+    };
     print::text(
         out,
-        &format!("{failed} imports failed, {asked} {verb}{waiting}"),
+        &format!(
+            "{failed} imports failed of streams that releases are made from, {asked} {verb}{waiting}{left_out}"
+        ),
     )
 }
 
@@ -137,12 +143,23 @@ fn print_deletions(
     )
 }
 
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found())
+}
+
 /// What the cluster does not have, or does not let the user read.
 fn not_gathered(cluster: &Cluster, error: &sources::Error) -> Failure {
     match error {
         sources::Error::Streams { namespace, source } => {
             cluster.failed(&format!("the image streams of {namespace}"), source)
         }
+        sources::Error::Secret { name, source } if is_missing(source) => Failure::new(
+            "NT-RELEASE-0108",
+            Exit::NotFound,
+            "cannot use the credentials of the mirrors",
+            &format!("there is no Secret {name}"),
+        )
+        .remedy("name the Secret with --credentials-namespace and --credentials-secret"),
         sources::Error::Secret { name, source } => {
             cluster.failed(&format!("secret {name}"), source)
         }
