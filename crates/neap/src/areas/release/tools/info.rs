@@ -156,14 +156,12 @@ pub(super) async fn verify(options: &VerifyOptions, out: &mut dyn Write) -> Resu
         "{} of the payload's images are not what they should be",
         problems.len()
     );
-    let why = match &problems[..] {
-        [only] => only.clone(),
-        _ => {
-            wrong_images(&problems)
-                .iter()
-                .try_for_each(|text| print::line(out, text))?;
-            "each of them is named above".to_owned()
-        }
+    let why = if let [only] = &problems[..] {
+        only.clone()
+    } else {
+        let lines = wrong_images(&problems);
+        lines.iter().try_for_each(|text| print::line(out, text))?;
+        "each of them is named above".to_owned()
     };
     Err(Failure::new("NT-RELEASE-0106", Exit::Failed, &what, &why)
         .remedy("push the images again, or make the payload of others"))
