@@ -15,6 +15,7 @@ mod component;
 pub mod controller;
 pub mod decide;
 pub mod drain;
+mod drain_failures;
 pub mod dry_run;
 pub mod facts;
 pub mod objects;

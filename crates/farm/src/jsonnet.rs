@@ -5,6 +5,7 @@
 //! and which is killed when it takes too long.
 
 mod evaluate;
+mod message;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -42,8 +43,8 @@ pub enum EvaluationError {
     /// The evaluator cannot be started, or ended for another reason than the file.
     #[error("it cannot be evaluated here: {0}")]
     Unavailable(String),
-    /// It was not evaluated in time, as on a busy machine: a file that takes too long exceeds the bound of its
-    /// processor time before.
+    /// It was not evaluated in time, as on a busy machine: elsewhere, a file that takes too long exceeds the bound
+    /// of its processor time before.
     #[error("its evaluation has not ended after {0}")]
     TimedOut(&'static str),
 }

@@ -36,9 +36,8 @@ pub(super) async fn act(
     facts: &FarmFacts,
     decision: Decision,
 ) -> Result<(), Error> {
-    let namespace = facts.components.first().map_or("", Component::namespace);
     let (add, remove): (Vec<_>, Vec<_>) = decision.drains.iter().partition(|it| it.drained);
-    set_drains(sources, namespace, &remove).await;
+    set_drains(sources, facts, &remove).await;
     // The record of a roll-out begins before the roll-out: afterwards nothing shows that it was one.
     for (before, after) in &decision.rollout.updates {
         recorded(tools.update_status(before, after).await)?;
@@ -62,7 +61,7 @@ pub(super) async fn act(
     }
     let recorded_drains = add.into_iter().filter(|it| written.contains(&*it.pool));
     let recorded_drains: Vec<_> = recorded_drains.collect();
-    set_drains(sources, namespace, &recorded_drains).await;
+    set_drains(sources, facts, &recorded_drains).await;
     if let Some(error) = failed {
         return Err(error);
     }
@@ -94,7 +93,9 @@ fn recorded(written: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-async fn set_drains(sources: &FarmSources, namespace: &str, changes: &[&DrainChange]) {
+async fn set_drains(sources: &FarmSources, facts: &FarmFacts, changes: &[&DrainChange]) {
+    let namespace = facts.components.first().map_or("", Component::namespace);
+    let failures = &sources.drain_failures;
     for change in changes {
         let Some(address) = sources.queue_address(namespace, &change.scheduler) else {
             continue;
@@ -104,7 +105,9 @@ async fn set_drains(sources: &FarmSources, namespace: &str, changes: &[&DrainCha
             .set_drain(&address, &change.queue, &change.pattern, change.drained)
             .await;
         // It is repeated with the next poll, and the status says that the scheduler does not answer.
-        if let Err(error) = done {
+        if let Err(error) = done
+            && failures.is_news(&address, &error.to_string(), facts.now)
+        {
             tracing::warn!(%error, scheduler = change.scheduler, "a drain could not be changed");
         }
     }

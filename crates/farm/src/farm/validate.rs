@@ -41,8 +41,9 @@ pub fn problem(component: &Component, farm: &[Component]) -> Option<Problem> {
         );
         return Some(Problem::new("InvalidName", message));
     }
-    if let Some(problem) = too_many_replicas(component) {
-        return Some(problem);
+    let excluded = too_many_replicas(component).or_else(|| empty_image(component));
+    if excluded.is_some() {
+        return excluded;
     }
     let found = match &component.spec {
         ComponentSpec::Storage(spec) => storage(component, spec, farm),
@@ -79,6 +80,24 @@ fn too_many_replicas(component: &Component) -> Option<Problem> {
             "spec.replicas is {replicas}, and at most {maximum} {what} are possible: use fewer"
         );
         Problem::new("TooManyReplicas", message)
+    })
+}
+
+/// The server would refuse the pods of an image without a name.
+fn empty_image(component: &Component) -> Option<Problem> {
+    let worker = component.worker();
+    let runner = worker.and_then(|it| it.runner_image.as_deref());
+    let installer = worker.and_then(|it| it.runner_installer_image.as_deref());
+    let images = [
+        ("image", Some(component.image())),
+        ("runnerImage", runner),
+        ("runnerInstallerImage", installer),
+    ];
+    let is_empty = |(_, image): &(&str, Option<&str>)| image.is_some_and(|it| it.trim().is_empty());
+    images.into_iter().find(is_empty).map(|(field, _)| {
+        let message =
+            format!("spec.{field} is empty: name an image, or leave the field out for the default");
+        Problem::new("InvalidImage", message)
     })
 }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use rsjsonnet_lang::{
     arena::Arena,
     interner::InternedStr,
-    program::{
-        Callbacks, EvalStackTraceItem, ImportError, LoadError, NativeError, Program, Thunk, Value,
-    },
+    program::{Callbacks, EvalStackTraceItem, ImportError, NativeError, Program, Thunk, Value},
     span::SpanId,
 };
 use serde::{Deserialize, Serialize};
+
+use super::message;
 
 /// The depth of nested calls.
 const MAX_STACK: usize = 500;
@@ -69,23 +69,15 @@ fn run(request: &EvaluationRequest) -> Result<String, String> {
         .eval_value(&main, &mut files)
         .and_then(|value| program.manifest_json(&value, false));
     result.map_err(|error| {
-        let kind = format!("{:?}", error.kind);
-        files.failure.unwrap_or_else(|| readable(&kind))
+        let failure = files.failure;
+        failure.unwrap_or_else(|| message::of_evaluation(&error.kind))
     })
 }
 
-/// The kind of an error without the positions, which are numbers of the evaluator.
-fn readable(kind: &str) -> String {
-    let mut text = String::new();
-    let mut rest = kind;
-    while let Some(at) = rest.find("span: ") {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let end = rest.find([',', '}']).unwrap_or(rest.len());
-        rest = rest[end..].trim_start_matches([',', ' ']);
-    }
-    text.push_str(rest);
-    text.replace("{ }", "").trim().to_owned()
+/// The line of a position in a file.
+fn line_at(text: &str, position: usize) -> usize {
+    let before = text.bytes().take(position);
+    1 + before.filter(|it| *it == b'\n').count()
 }
 
 struct Files<'a, 'p> {
@@ -118,12 +110,10 @@ impl<'p> Files<'_, 'p> {
                 Some(thunk)
             }
             Err(error) => {
-                let what = match &error {
-                    LoadError::Lex(error) => format!("{error:?}"),
-                    LoadError::Parse(error) => format!("{error:?}"),
-                    LoadError::Analyze(error) => format!("{error:?}"),
-                };
-                self.failure = Some(format!("{path} is no valid Jsonnet: {}", readable(&what)));
+                let (span, what) = message::of_load(&error);
+                let (_, start, _) = program.span_manager().get_span(span);
+                let line = line_at(&text, start);
+                self.failure = Some(format!("{path} is no valid Jsonnet: line {line}: {what}"));
                 None
             }
         }

@@ -60,7 +60,53 @@ fn failures_have_a_message() {
     assert!(failure(&[("main.jsonnet", "error 'stop it'")]).contains("stop it"));
     assert!(failure(&[("main.jsonnet", "std.extVar('SECRET')")]).contains("SECRET"));
     let endless = "local f(x) = f(x + 1) + 1; f(0)";
-    assert!(failure(&[("main.jsonnet", endless)]).contains("StackOverflow"));
+    assert!(failure(&[("main.jsonnet", endless)]).contains("stack overflow"));
+}
+
+#[test]
+fn messages_are_whole_and_readable() {
+    for (text, expected) in [
+        ("1 / 0", "it divides by zero"),
+        ("error 'stop it'", "it ends with an error: stop it"),
+        ("assert false : 'no'; 1", "an assertion fails: no"),
+        ("{}.a", "an object has no field \"a\""),
+        (
+            "[1][2]",
+            "the index 2 is out of range: there are 1 elements",
+        ),
+        (
+            "{} - 1",
+            "the operator - does not take an object and a number",
+        ),
+        ("if 1 then 2", "a condition is a number, not a boolean"),
+        ("'a'()", "it calls a string, not a function"),
+        (
+            "(function(a) a)()",
+            "a call does not set the parameter \"a\"",
+        ),
+        ("std.length(1)", "argument 1 of std.length is a number, not"),
+        ("std.extVar('X')", "there is no external variable \"X\""),
+        ("local a = a; a", "a value depends on itself"),
+        (
+            "function() 1",
+            "its value contains a function, which JSON cannot have",
+        ),
+        ("1 << -1", "shift by negative"),
+        (
+            "{\n  a: ",
+            "main.jsonnet is no valid Jsonnet: line 2: the file ends",
+        ),
+        ("{ a: 1 ]", "line 1: there is `]`"),
+        ("{\n  a: b,\n}", "line 2: there is no variable \"b\""),
+        ("'a", "line 1: a string has no end"),
+        ("{a: 1, a: 2}", "line 1: the field \"a\" occurs twice"),
+    ] {
+        let message = failure(&[("main.jsonnet", text)]);
+        assert!(message.contains(expected), "{text}: {message}");
+        for torn in ["Span", "span", " { ", "len:", "Some("] {
+            assert!(!message.contains(torn), "{text}: {message}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 //! - namespaces take turns, and each has one evaluation at a time: configurations that never end delay only
 //!   those of their own namespace;
 //! - only a result that follows from the configuration is kept; what the machine failed to evaluate is
-//!   evaluated again, after a growing delay;
+//!   evaluated again, after a growing delay; what took too long each time counts as a result;
 //! - memory is bounded: a component waits once, for its newest configuration, and the oldest results go first.
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use super::user_config::{self, UserConfig};
 use crate::{
     farm::{Component, objects::hash_of},
-    jsonnet::Evaluate,
+    jsonnet::{Evaluate, EvaluationError},
     platform::QueueName,
 };
 
@@ -128,7 +128,13 @@ impl Evaluations {
 
     /// Evaluates a configuration, and returns the farms that wait for it.
     async fn evaluate(&self, job: Job) -> BTreeSet<Key> {
-        let checked = user_config::check(&job.component, &job.config_map, &*self.evaluator).await;
+        let timeouts = self.queue.lock().timeouts(&job.id);
+        let Job {
+            component,
+            config_map,
+            ..
+        } = &job;
+        let checked = user_config::check(component, config_map, &*self.evaluator, timeouts).await;
         let now = self.clock.uptime();
         self.queue.lock().finish(&job, checked, now)
     }
@@ -154,7 +160,7 @@ impl Job {
         let pod = component.pod().map(|pod| &pod.env);
         let worker = component.worker();
         let instance = worker.map(|it| (it.instance_name().to_owned(), QueueName::of(it)));
-        let hash = hash_of(&format!(
+        let hash = hash_of(format!(
             "{:?} {} {} {pod:?} {instance:?}",
             config_map.data,
             config_map.name_any(),
@@ -192,6 +198,8 @@ enum Evaluated {
     Done(UserConfig),
     Failed {
         failures: u32,
+        /// How many of them took too long.
+        timeouts: u32,
         cause: String,
         retry_at: Uptime,
     },
@@ -268,17 +276,27 @@ impl Queue {
         Some(job)
     }
 
+    /// How many evaluations of a configuration took too long.
+    fn timeouts(&self, id: &str) -> u32 {
+        match self.results.get(id) {
+            Some(Evaluated::Failed { timeouts, .. }) => *timeouts,
+            _ => 0,
+        }
+    }
+
     /// Keeps what an evaluation has found, and returns the farms that wait for it.
     fn finish(
         &mut self,
         job: &Job,
-        checked: Result<UserConfig, String>,
+        checked: Result<UserConfig, EvaluationError>,
         now: Uptime,
     ) -> BTreeSet<Key> {
         self.running.remove(job.component.namespace());
         let result = match checked {
             Ok(config) => Evaluated::Done(config),
-            Err(cause) => {
+            Err(error) => {
+                let timed_out = matches!(error, EvaluationError::TimedOut(_));
+                let timeouts = self.timeouts(&job.id) + u32::from(timed_out);
                 let failures = match self.results.get(&job.id) {
                     Some(Evaluated::Failed { failures, .. }) => failures.saturating_add(1),
                     _ => 1,
@@ -287,7 +305,8 @@ impl Queue {
                 let delay = INITIAL_RETRY.saturating_mul(factor).min(MAX_RETRY);
                 Evaluated::Failed {
                     failures,
-                    cause,
+                    timeouts,
+                    cause: error.to_string(),
                     retry_at: now.saturating_add(delay),
                 }
             }

@@ -38,7 +38,7 @@ use crate::{
     api::{APP_LABEL, COMPONENT_LABEL, MANAGED_BY_LABEL, MANAGER, ports},
     farm::{
         Component, ComponentKind, component::claimed_elsewhere, drain::PodFacts,
-        objects::ServiceMonitor, refusals::Refusals,
+        drain_failures::DrainFailures, objects::ServiceMonitor, refusals::Refusals,
     },
     jsonnet::Evaluate,
     queue::BuildQueue,
@@ -65,6 +65,7 @@ pub(crate) struct FarmSources {
     pub(crate) evaluations: Arc<Evaluations>,
     pub(crate) queue: Arc<dyn BuildQueue>,
     pub(crate) refusals: Refusals,
+    pub(in crate::farm) drain_failures: DrainFailures,
     operator_namespace: String,
     clock: Clock,
 }
@@ -100,6 +101,7 @@ impl FarmSources {
             evaluations: Arc::new(Evaluations::new(evaluator, context.clock)),
             queue,
             refusals: Refusals::default(),
+            drain_failures: DrainFailures::default(),
             operator_namespace: operator_namespace.to_owned(),
             clock: context.clock,
         };

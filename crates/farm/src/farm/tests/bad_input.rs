@@ -219,7 +219,8 @@ async fn a_pool_that_is_deleted_while_it_shrinks_goes_when_its_last_action_has_e
 #[tokio::test(start_paused = true)]
 async fn what_the_server_refuses_is_reported_once_and_not_tried_all_the_time() {
     let cluster = TestCluster::ready().await;
-    let change = json!({"spec": {"image": ""}});
+    let cpu = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}});
+    let change = json!({"spec": {"resources": cpu}});
     cluster.merge::<BuildbarnFrontend>("frontend", change).await;
     cluster.pass(SECOND * 30).await;
     assert_eq!(
@@ -237,7 +238,7 @@ async fn what_the_server_refuses_is_reported_once_and_not_tried_all_the_time() {
     assert!(refused() - tries <= 15, "{} tries", refused() - tries);
     let others = (cluster.writes() - writes) - (refused() - tries);
     assert_eq!(others, 0, "{:#?}", cluster.calls());
-    let change = json!({"spec": {"image": null}});
+    let change = json!({"spec": {"resources": null}});
     cluster.merge::<BuildbarnFrontend>("frontend", change).await;
     cluster.settle().await;
     assert_eq!(

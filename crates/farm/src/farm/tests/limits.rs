@@ -96,6 +96,36 @@ async fn a_farm_with_absurdly_many_shards_is_refused_before_anything_is_rendered
     assert_eq!(i32::try_from(shards), Ok(MAX_SHARDS));
 }
 
+#[test]
+fn an_image_without_a_name_is_refused_with_its_field() {
+    let metadata = json!({"metadata": {"name": "one", "namespace": "default"}});
+    let problem = |component: Component| validate::problem(&component, &[]).unwrap();
+    for image in ["", " "] {
+        let mut object = metadata.clone();
+        object["spec"] = json!({"image": image});
+        let browser: BuildbarnBrowser = serde_json::from_value(object.clone()).unwrap();
+        let frontend: BuildbarnFrontend = serde_json::from_value(object).unwrap();
+        for component in [Component::from(&browser), Component::from(&frontend)] {
+            let found = problem(component);
+            assert_eq!(found.reason, "InvalidImage");
+            assert!(
+                found.message.starts_with("spec.image is empty"),
+                "{found:?}"
+            );
+        }
+    }
+    for field in ["image", "runnerImage", "runnerInstallerImage"] {
+        let mut object = metadata.clone();
+        object["spec"] = json!({field: ""});
+        let worker: BuildbarnWorker = serde_json::from_value(object).unwrap();
+        let message = problem(Component::from(&worker)).message;
+        assert!(
+            message.contains(&format!("spec.{field} is empty")),
+            "{message}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_configuration_that_no_config_map_can_hold_is_a_finding_and_creates_no_workload() {
     let cluster = TestCluster::open().await;

@@ -2,7 +2,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
 use super::*;
-use crate::{api::BuildbarnBrowser, jsonnet::EvaluationError};
+use crate::api::BuildbarnBrowser;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -121,10 +121,14 @@ fn what_the_machine_could_not_evaluate_is_evaluated_again_with_a_growing_delay()
     for _ in 0..9 {
         queue.ask(asked.clone(), now);
         let taken = queue.take().unwrap();
-        queue.finish(&taken, Err("no program".to_owned()), now);
+        queue.finish(
+            &taken,
+            Err(EvaluationError::Unavailable("no program".to_owned())),
+            now,
+        );
         let answer = queue.ask(asked.clone(), now);
         let (failure, ask_again) = pending(&answer);
-        assert_eq!(failure, Some("no program"));
+        assert_eq!(failure, Some("it cannot be evaluated here: no program"));
         assert!(queue.take().is_none(), "not before the delay");
         delays.push(ask_again.unwrap().as_secs());
         now += ask_again.unwrap();
@@ -186,4 +190,31 @@ async fn only_what_follows_from_the_text_is_a_finding() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_each_time_is_a_finding_until_the_text_changes() {
+    let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+    let timeout = Always(EvaluationError::TimedOut("40 seconds"));
+    let evaluations = Evaluations::new(Arc::new(timeout), clock);
+    let component = component("a", "one");
+    for attempt in 1..=user_config::MAX_TIMEOUTS {
+        let answer = evaluations.ask(&component, config_map("x"));
+        assert!(matches!(answer, Answer::Pending { .. }), "{attempt}");
+        evaluations.evaluate_waiting().await;
+        clock.sleep(MAX_RETRY).await;
+    }
+    match evaluations.ask(&component, config_map("x")) {
+        Answer::Known(UserConfig::Present { findings, .. }) => {
+            let [(file, finding)] = &findings[..] else {
+                panic!("{findings:?}");
+            };
+            assert_eq!(file, "browser.jsonnet");
+            assert_eq!(finding.problem, "it was stopped after 40 seconds, 3 times");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(evaluations.take().is_none(), "it is not evaluated again");
+    let changed = evaluations.ask(&component, config_map("y"));
+    assert_eq!(pending(&changed), (None, None));
 }
