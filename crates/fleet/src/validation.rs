@@ -6,6 +6,7 @@
 mod identity;
 mod network;
 mod profiles;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +59,7 @@ pub struct Check {
 /// The checks, in order.
 pub const CHECKS: &[Check] = &[
     check("resource id", resource),
+    check("tags", tags::tags),
     check("identities", identity::identities),
     check("required profiles", required),
     check("provisioning state", provisioning_state),

@@ -37,6 +37,9 @@ pub(super) async fn preflight(
         let error = CloudError::bad_request("InvalidRequestContent", "resources", message);
         return Ok(ok(&failed(&error)));
     };
+    if let Err(error) = well_formed(resources) {
+        return Ok(ok(&failed(&error)));
+    }
     for resource in resources {
         let kind = resource["type"].as_str().unwrap_or_default();
         let version = resource["apiVersion"].as_str().unwrap_or_default();
@@ -51,6 +54,26 @@ pub(super) async fn preflight(
         }
     }
     Ok(ok(&json!({"status": "Succeeded"})))
+}
+
+/// Refuses what is no resource, and one whose type is no text: it could be any.
+fn well_formed(resources: &[Value]) -> Result<(), CloudError> {
+    for (at, resource) in resources.iter().enumerate() {
+        let (target, problem) = match resource {
+            Value::Object(members) => match members.get("type") {
+                None | Some(Value::String(_)) => continue,
+                Some(_) => (format!("resources[{at}].type"), "is not a string"),
+            },
+            _ => (format!("resources[{at}]"), "is not an object"),
+        };
+        let message = format!("The request content was invalid: '{target}' {problem}.");
+        return Err(CloudError::bad_request(
+            "InvalidRequestContent",
+            &target,
+            message,
+        ));
+    }
+    Ok(())
 }
 
 fn failed(error: &CloudError) -> Value {

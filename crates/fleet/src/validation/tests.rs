@@ -359,3 +359,38 @@ fn a_report_ends_with_the_first_failure() {
     assert!(last.1.is_err() && before.iter().all(|(_, result)| result.is_ok()));
     assert!(report.len() < CHECKS.len());
 }
+
+#[test]
+fn tags_have_the_limits_of_the_resource_manager() {
+    let with = |tags: Value| {
+        let mut cluster = valid();
+        cluster["tags"] = tags;
+        cluster
+    };
+    let many = |count: usize| {
+        let tags = (0..count).map(|it| (format!("tag{it}"), Value::from("x")));
+        Value::Object(tags.collect())
+    };
+    let longest = json!({"ä".repeat(512): "ö".repeat(256), "with space": ""});
+    for tags in [json!({}), many(50), longest] {
+        validated("2025-07-25", &with(tags)).unwrap();
+    }
+    let mut refused = vec![
+        (many(51), "tags".to_owned()),
+        (json!({"": "x"}), "tags.".to_owned()),
+        (
+            json!({"k".repeat(513): "x"}),
+            format!("tags.{}", "k".repeat(64)),
+        ),
+        (json!({"team": "x".repeat(257)}), "tags.team".to_owned()),
+    ];
+    for character in "<>%&\\?/\u{7}\n".chars() {
+        let key = format!("a{character}b");
+        refused.push((json!({&*key: "x"}), format!("tags.{key}")));
+    }
+    for (tags, target) in refused {
+        let error = validated("2025-07-25", &with(tags.clone())).expect_err(&target);
+        assert_eq!(error.target, target, "{tags}");
+        assert_eq!((error.status, &*error.code), (400, "InvalidParameter"));
+    }
+}

@@ -58,19 +58,37 @@ async fn bodies_that_two_programs_could_read_differently_are_refused() {
 #[tokio::test]
 async fn a_body_of_one_mebibyte_is_read_and_of_one_byte_more_is_not() {
     let provider = provider().await;
-    let mut body = cluster("blue");
-    body["tags"]["padding"] = "".into();
-    let padding = (1 << 20) - body.to_string().len();
-    body["tags"]["padding"] = "x".repeat(padding + 1).into();
+    let mut longest = cluster("blue").to_string().into_bytes();
+    longest.resize(1 << 20, b' ');
     let json = Some("application/json");
-    let longer = body.to_string().into_bytes();
-    assert_eq!(longer.len(), (1 << 20) + 1);
+    let longer = [&*longest, b" "].concat();
     let refused = put(&provider, &longer, json).await;
     assert_eq!(refused, (400, "InvalidResource".to_owned()));
     nothing_is_left(&provider).await;
-    body["tags"]["padding"] = "x".repeat(padding).into();
-    let longest = body.to_string().into_bytes();
     assert_eq!(put(&provider, &longest, json).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_template_has_resources_and_nothing_else() {
+    let provider = provider().await;
+    let preflight = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourcegroups/group/providers/Microsoft.RedHatOpenShift/deployments/d/preflight?api-version={API}"
+    );
+    for (resources, target) in [
+        (json!([5]), "resources[0]"),
+        (
+            json!([{"type": "Microsoft.Other/things"}, null]),
+            "resources[1]",
+        ),
+        (json!([[]]), "resources[0]"),
+        (json!([{"type": []}]), "resources[0].type"),
+    ] {
+        let template = json!({"resources": resources});
+        let (_, _, answer) = provider.send("POST", &preflight, Some(template)).await;
+        assert_eq!(answer["status"], "Failed", "{answer}");
+        let found = (code(&answer), answer["error"]["target"].as_str());
+        assert_eq!(found, ("InvalidRequestContent", Some(target)), "{answer}");
+    }
 }
 
 #[tokio::test]
