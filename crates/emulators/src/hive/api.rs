@@ -163,6 +163,8 @@ pub(super) fn definitions() -> Vec<CustomResourceDefinition> {
     for version in &mut definition.spec.versions {
         let schema = json!({"openAPIV3Schema": anything()});
         version.schema = serde_json::from_value(schema).ok();
+        version.additional_printer_columns =
+            serde_json::from_value(columns("ClusterDeployment")).ok();
     }
     let mut definitions = vec![definition];
     definitions.extend(
@@ -185,10 +187,40 @@ pub(super) fn definitions() -> Vec<CustomResourceDefinition> {
         ]
         .into_iter()
         .filter_map(|(group, version, kind, plural, namespaced)| {
-            serde_json::from_value(definition_of(group, version, kind, plural, namespaced)).ok()
+            let mut definition = definition_of(group, version, kind, plural, namespaced);
+            definition["spec"]["versions"][0]["additionalPrinterColumns"] = columns(kind);
+            serde_json::from_value(definition).ok()
         }),
     );
     definitions
+}
+
+/// What `kubectl get` prints of a kind.
+fn columns(kind: &str) -> Value {
+    let column =
+        |name: &str, kind: &str, path: &str| json!({"name": name, "type": kind, "jsonPath": path});
+    let text = |name: &str, path: &str| column(name, "string", path);
+    let mut columns = match kind {
+        "ClusterDeployment" => vec![
+            text("ClusterName", ".spec.clusterName"),
+            column("Installed", "boolean", ".spec.installed"),
+            text(
+                "Platform",
+                r".metadata.labels.hive\.openshift\.io/cluster-platform",
+            ),
+            text(
+                "Version",
+                r".metadata.annotations.hive\.openshift\.io/version",
+            ),
+        ],
+        "ClusterSync" => vec![text(
+            "Failed",
+            ".status.conditions[?(@.type==\"Failed\")].status",
+        )],
+        _ => Vec::new(),
+    };
+    columns.push(column("Age", "date", ".metadata.creationTimestamp"));
+    columns.into()
 }
 
 fn anything() -> Value {

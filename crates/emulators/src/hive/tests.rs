@@ -68,3 +68,19 @@ fn fields_that_the_emulator_does_not_use_are_kept() {
     ];
     assert_eq!(kinds.collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn lists_show_more_than_names() {
+    let columns = |kind: &str| -> Vec<String> {
+        let mut definitions = definitions().into_iter();
+        let definition = definitions.find(|it| it.spec.names.kind == kind).unwrap();
+        let columns = definition.spec.versions[0]
+            .additional_printer_columns
+            .clone();
+        columns.unwrap().into_iter().map(|it| it.name).collect()
+    };
+    let expected = ["ClusterName", "Installed", "Platform", "Version", "Age"];
+    assert_eq!(columns("ClusterDeployment"), expected);
+    assert_eq!(columns("ClusterSync"), ["Failed", "Age"]);
+    assert_eq!(columns("SyncSet"), ["Age"]);
+}
