@@ -96,9 +96,9 @@ pub(crate) struct ProviderArgs {
     #[arg(long, value_name = "ID", env = "NEAP_FLEET_SUBSCRIPTION")]
     pub(super) subscription: Option<String>,
 
-    /// Resource group of the clusters
-    #[arg(short = 'g', long, value_name = "NAME", default_value = "fleet")]
-    pub(super) resource_group: String,
+    /// Resource group of the clusters; `fleet` if absent, and all of them in a list
+    #[arg(short = 'g', long, value_name = "NAME")]
+    pub(super) resource_group: Option<String>,
 }
 
 impl ProviderArgs {

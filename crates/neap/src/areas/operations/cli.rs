@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use self::{
-    lines::{has_ended, is_done, line, seconds_only, shown_steps, steps, usual_times},
+    lines::{has_ended, is_done, line, numbered, seconds_only, shown_steps, steps, usual_times},
     sources::Sources,
 };
 use crate::{
@@ -84,8 +84,11 @@ struct WatchOptions {
 
 #[derive(Debug, Args)]
 struct CancelOptions {
+    /// Id of the operation, or its beginning; NAMESPACE/NAME of an Operation object
+    id: String,
+
     #[command(flatten)]
-    operation: OperationOptions,
+    provider: ProviderArgs,
 
     /// Why it is cancelled
     #[arg(
@@ -115,6 +118,22 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+fn none_of(id: Option<&str>) -> Failure {
+    let (what, why, remedy) = match id {
+        Some(id) => (
+            format!("there is no operation {id}"),
+            "no operation has this id",
+            "list them: neap operations list",
+        ),
+        None => (
+            "there is no operation".to_owned(),
+            "no operation has begun",
+            "begin one, for example with neap fleet create NAME",
+        ),
+    };
+    Failure::new("NT-FLEET-0010", Exit::NotFound, &what, why).remedy(remedy)
+}
+
 /// The operation that an id or its beginning names, or the newest.
 fn find<'a>(operations: &'a [Value], id: Option<&str>) -> Result<&'a Value, Failure> {
     let wanted = id.unwrap_or_default();
@@ -125,16 +144,7 @@ fn find<'a>(operations: &'a [Value], id: Option<&str>) -> Result<&'a Value, Fail
     let mut found = operations
         .iter()
         .filter(|it| text(it, "/id").starts_with(wanted));
-    let first = found.next().ok_or_else(|| {
-        let what = format!("there is no operation {wanted}");
-        Failure::new(
-            "NT-FLEET-0010",
-            Exit::NotFound,
-            what.trim(),
-            "none has this id",
-        )
-        .remedy("list them: neap operations list")
-    })?;
+    let first = found.next().ok_or_else(|| none_of(id))?;
     if id.is_some() && found.next().is_some() {
         let what = format!("several operations begin with {wanted}");
         let why = "the beginning of an id must name one operation";
@@ -219,8 +229,8 @@ async fn show(
         printable_line(text(operation, "/cluster")),
     );
     print::text(out, &head)?;
-    for step in shown_steps(operation) {
-        print::line(out, &line(&step, &usual, symbols, &now))?;
+    for step in numbered(&shown_steps(operation)) {
+        print::line(out, &line(step, &usual, symbols, &now))?;
     }
     let error = &operation["error"];
     if error.is_object() {
@@ -255,16 +265,16 @@ async fn watch(
     loop {
         let operation = sources.read(watched).await?;
         let now = sources.clock.now().to_string();
-        let steps = steps(&operation);
-        let ended = steps.iter().take_while(|step| has_ended(step)).count();
+        let steps: Vec<_> = numbered(steps(&operation)).collect();
+        let ended = steps.iter().take_while(|(step, _)| has_ended(step)).count();
         for step in &steps[shown.min(ended)..ended] {
-            print::line(out, &line(step, &usual, symbols, &now))?;
+            print::line(out, &line(*step, &usual, symbols, &now))?;
         }
         shown = ended;
-        if let Some(step) = steps.get(ended) {
+        if let Some((step, occurrence)) = steps.get(ended) {
             let said = format!("{}{}", text(step, "/name"), text(step, "/cause/message"));
             if text(step, "/state") == "Waiting" && said != waits_for {
-                print::line(out, &line(step, &usual, symbols, &now))?;
+                print::line(out, &line((step, *occurrence), &usual, symbols, &now))?;
                 waits_for = said;
             }
         }
@@ -295,21 +305,54 @@ fn ended_line(operation: &Value, symbols: Symbols, out: &mut dyn Write) -> Resul
     print::text(out, &format!("{} {status}", symbols.done))
 }
 
+/// What has ended cannot be cancelled.
+fn has_not_ended(operation: &Value) -> Result<(), Failure> {
+    if operation["endTime"].is_null() {
+        return Ok(());
+    }
+    let id = text(operation, "/id");
+    let what = format!("the operation {id} has ended");
+    let why = format!("its state is {}", text(operation, "/status"));
+    Err(
+        Failure::new("NT-CLI-0006", Exit::Refused, &what, &why).remedy(format!(
+            "nothing is left to cancel; see its steps: neap operations show {id}"
+        )),
+    )
+}
+
 async fn cancel(
     options: &CancelOptions,
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let sources = Sources::connect(&options.operation.provider).await?;
+    let sources = Sources::connect(&options.provider).await?;
     let operations = sources.all().await?;
-    let operation = find(&operations, options.operation.id.as_deref())?;
+    let operation = find(&operations, Some(&options.id))?;
+    has_not_ended(operation)?;
     sources.cancel(operation, &options.reason).await?;
     let text = format!(
-        "{} the operation {} is being cancelled",
+        "{} the operation {} on {} is being cancelled",
         symbols.done,
-        text(operation, "/id")
+        text(operation, "/id"),
+        target(operation)
     );
     print::text(out, &text)
+}
+
+/// What succeeded is not run again.
+fn has_failed(operation: &Value) -> Result<(), Failure> {
+    let status = text(operation, "/status");
+    if status != "Succeeded" {
+        return Ok(());
+    }
+    let id = text(operation, "/id");
+    let what = format!("the operation {id} did not fail");
+    let why = "it has ended, and every step is done";
+    Err(
+        Failure::new("NT-CLI-0006", Exit::Refused, &what, why).remedy(format!(
+            "nothing is left to run again; see its steps: neap operations show {id}"
+        )),
+    )
 }
 
 async fn retry(
@@ -320,6 +363,7 @@ async fn retry(
     let sources = Sources::connect(&options.provider).await?;
     let operations = sources.all().await?;
     let operation = find(&operations, options.id.as_deref())?;
+    has_failed(operation)?;
     let (id, keeps) = sources.retry(operation).await?;
     let from = if keeps {
         "from the step that failed"
@@ -328,6 +372,52 @@ async fn retry(
     };
     print::text(
         out,
-        &format!("{} it runs again {from}, as {id}", symbols.done),
+        &format!(
+            "{} the operation on {} runs again {from}, as {id}",
+            symbols.done,
+            target(operation)
+        ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: Command,
+    }
+
+    #[test]
+    fn only_what_a_user_names_is_cancelled() {
+        assert!(Line::try_parse_from(["operations", "cancel"]).is_err());
+        assert!(Line::try_parse_from(["operations", "cancel", "3f2a"]).is_ok());
+        assert!(Line::try_parse_from(["operations", "show"]).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_as_it_was_asked_for() {
+        let unnamed = find(&[], None).unwrap_err().to_string();
+        assert!(!unnamed.contains("this id"), "{unnamed}");
+        let named = find(&[], Some("3f")).unwrap_err().to_string();
+        assert!(named.contains("there is no operation 3f"), "{named}");
+    }
+
+    #[test]
+    fn what_has_ended_is_neither_cancelled_nor_run_again() {
+        let operation =
+            json!({"id": "3f", "status": "Succeeded", "endTime": "2026-01-01T00:00:00Z"});
+        for refused in [has_not_ended(&operation), has_failed(&operation)] {
+            let failure = refused.unwrap_err();
+            assert_eq!(failure.exit(), Exit::Refused);
+            assert!(failure.advice().contains("nothing is left"), "{failure}");
+        }
+        let running = json!({"id": "3f", "status": "Running", "endTime": null});
+        assert!(has_not_ended(&running).is_ok() && has_failed(&running).is_ok());
+    }
 }

@@ -145,6 +145,8 @@ async fn a_cluster_is_created_used_kept_over_a_restart_and_deleted() {
     let mut server = FleetServer::start();
     create(&server, "blue", 1);
     create(&server, "red", 2);
+    default_values_do_not_change_a_cluster(&server);
+    a_group_is_listed_alone(&server);
     let listed = server.succeeds(&["fleet", "list"]);
     assert_eq!(listed.matches("Succeeded").count(), 2, "{listed}");
     let shown = server.succeeds(&["fleet", "show", "blue"]);
@@ -199,6 +201,27 @@ async fn a_cluster_is_created_used_kept_over_a_restart_and_deleted() {
     assert_eq!(server.succeeds(&["fleet", "list"]), listed);
 
     delete_both(&server, &files[0]).await;
+}
+
+fn a_group_is_listed_alone(server: &FleetServer) {
+    let listed = server.succeeds(&["fleet", "list", "-g", "fleet"]);
+    assert_eq!(listed.matches("Succeeded").count(), 2, "{listed}");
+    let none = server.succeeds(&["fleet", "list", "-g", "other"]);
+    assert!(
+        none.contains("no cluster in the resource group other"),
+        "{none}"
+    );
+}
+
+/// They have new credentials each time.
+fn default_values_do_not_change_a_cluster(server: &FleetServer) {
+    for arguments in [&["--dry-run"][..], &[]] {
+        let arguments = [&["fleet", "create", "blue"], arguments].concat();
+        let refused = server.neap(&arguments);
+        assert_eq!(refused.code, Some(6), "{refused:?}");
+        let remedy = "look with neap fleet show blue, or change it with --file";
+        assert!(refused.stderr.contains(remedy), "{refused:?}");
+    }
 }
 
 /// Deletes both clusters. Nothing of them is left.

@@ -20,6 +20,8 @@ use crate::{
 
 /// The version that commands speak.
 pub(super) const API: &str = "2025-07-25";
+/// The resource group of clusters if none is named.
+const GROUP: &str = "fleet";
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The time in which a `neap up` that is ready publishes the address of its provider.
@@ -125,7 +127,7 @@ impl Provider {
             url: url.trim_end_matches('/').to_owned(),
             subscription: chosen.unwrap_or_default(),
             location,
-            group: args.resource_group.clone(),
+            group: args.resource_group.as_deref().unwrap_or(GROUP).to_owned(),
             clock: Clock::system(),
         })
     }
@@ -149,14 +151,28 @@ impl Provider {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Answer, Failure> {
+        self.call_if_none(method, path, body, None).await
+    }
+
+    /// Sends a request that is refused if the resource has a version that `if_none_match` excludes.
+    pub(crate) async fn call_if_none(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        if_none_match: Option<&str>,
+    ) -> Result<Answer, Failure> {
         let path = path.strip_prefix(&self.url).unwrap_or(path);
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", "application/json")
             // A request that is sent again is the same operation.
             .header("x-ms-client-request-id", RequestId::random().0)
             .header("referer", format!("{}{path}", self.url));
+        if let Some(versions) = if_none_match {
+            request = request.header("if-none-match", versions);
+        }
         let text = body.map(Value::to_string).unwrap_or_default();
         let request = request.body(Body::from(text.into_bytes()));
         let request = request.map_err(|error| unreachable(&error.to_string()))?;
@@ -246,6 +262,9 @@ fn refused(status: u16, body: &Value) -> Failure {
         _ if !details.is_empty() => details.join(" "),
         403 => "use the certificate of a caller that the provider accepts".to_owned(),
         404 => "check the name; neap fleet list shows the clusters".to_owned(),
+        400..=499 if error["code"] == "RequestNotAllowed" => {
+            "see what runs and what has ended: neap operations list".to_owned()
+        }
         400..=499 => "change the request as the message says, and send it again".to_owned(),
         _ => "send the request again; the log of the provider says more".to_owned(),
     };
@@ -277,6 +296,8 @@ mod tests {
             let body = json!({"error": {"code": "C", "message": "m", "target": "t"}});
             assert!(!refused(status, &body).advice().is_empty(), "{status}");
         }
+        let ended = json!({"error": {"code": "RequestNotAllowed", "message": "m"}});
+        assert!(refused(400, &ended).advice().contains("operations list"));
         let details = json!({"error": {"details": [{"message": "wait for it"}]}});
         assert_eq!(refused(409, &details).advice(), "wait for it");
     }

@@ -86,6 +86,25 @@ fn small(provider: &Provider, name: &str) -> Value {
     })
 }
 
+/// Refuses to create a cluster that exists. The default values have new credentials each time: sent to a cluster
+/// that exists, they would replace its own.
+async fn absent(provider: &Provider, name: &str) -> Result<(), Failure> {
+    let path = provider.path(&format!("/{name}"));
+    match provider.call(Method::GET, &path, None).await {
+        Ok(_) => Err(exists(name)),
+        Err(failure) if failure.exit() == Exit::NotFound => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn exists(name: &str) -> Failure {
+    let what = format!("the cluster {name} exists");
+    let why = "default values would replace what it has, its credentials too";
+    Failure::new("NT-FLEET-0010", Exit::Refused, &what, why).remedy(format!(
+        "look with neap fleet show {name}, or change it with --file"
+    ))
+}
+
 pub(super) async fn create(
     options: &CreateOptions,
     symbols: Symbols,
@@ -101,12 +120,21 @@ pub(super) async fn create(
         choose_version(&mut body, version)?;
     }
     let mut path = provider.path(&format!("/{name}"));
+    let if_none_match = if options.file.is_none() {
+        absent(&provider, name).await?;
+        Some("*")
+    } else {
+        None
+    };
     if options.dry_run {
         path.push_str("&dryRun=true");
-        let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
+    }
+    let answer = provider
+        .call_if_none(Method::PUT, &path, Some(&body), if_none_match)
+        .await?;
+    if options.dry_run {
         return print::raw(out, &format!("{:#}", answer.body));
     }
-    let answer = provider.call(Method::PUT, &path, Some(&body)).await?;
     let verb = if answer.status == 201 {
         "created"
     } else {
@@ -125,7 +153,7 @@ pub(super) async fn create(
     print::text(out, &text)
 }
 
-/// Prints each step when it begins.
+/// Prints the steps that it sees: several may pass between two polls.
 async fn follow(
     provider: &Provider,
     operation: &str,
@@ -158,25 +186,39 @@ const COLUMNS: &[Column] = &[
 pub(super) async fn list(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
     let provider = Provider::connect(&options.provider).await?;
     let read = async || {
-        let clusters = all(&provider).await?;
+        let group = options.provider.resource_group.as_deref();
+        let clusters = all(&provider, group).await?;
         Ok(Listing {
             kind: "ClusterList",
             resource: "cluster",
             columns: COLUMNS,
             items: clusters.into_iter().map(listed).collect(),
-            empty: "There is no cluster. Create one: neap fleet create NAME".to_owned(),
+            empty: nothing_in(group),
         })
     };
     listing::show(options.listing, provider.clock, out, read).await
 }
 
-async fn all(provider: &Provider) -> Result<Vec<Value>, Failure> {
+fn nothing_in(group: Option<&str>) -> String {
+    match group {
+        Some(group) => {
+            format!("There is no cluster in the resource group {group}. List all: neap fleet list")
+        }
+        None => "There is no cluster. Create one: neap fleet create NAME".to_owned(),
+    }
+}
+
+/// The clusters of a resource group, or those of the subscription.
+async fn all(provider: &Provider, group: Option<&str>) -> Result<Vec<Value>, Failure> {
     let mut clusters = Vec::new();
-    let path = format!(
-        "/subscriptions/{}/providers/Microsoft.RedHatOpenShift/openShiftClusters?api-version={}",
-        provider.subscription,
-        super::client::API
-    );
+    let path = match group {
+        Some(_) => provider.path(""),
+        None => format!(
+            "/subscriptions/{}/providers/Microsoft.RedHatOpenShift/openShiftClusters?api-version={}",
+            provider.subscription,
+            super::client::API
+        ),
+    };
     let mut next = Some(path);
     while let Some(path) = next {
         let page = provider.call(Method::GET, &path, None).await?.body;

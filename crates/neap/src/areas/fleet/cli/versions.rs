@@ -1,6 +1,6 @@
 //! Versions that can be installed, and validation of a body.
 
-use std::io::Write;
+use std::{io::Write, path::Path};
 
 use http::Method;
 use neap_fleet::{
@@ -69,6 +69,7 @@ pub(super) fn validate(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let cluster = read(&options.file)?;
+    is_cluster(&cluster, &options.file)?;
     let api = api::find(&options.api_version).ok_or_else(|| {
         let known: Vec<_> = api::names().collect();
         let why = format!("this program knows {known:?}");
@@ -118,6 +119,17 @@ pub(super) fn validate(
     })
 }
 
+/// Refuses what no check could say anything about.
+fn is_cluster(body: &Value, file: &Path) -> Result<(), Failure> {
+    if body["properties"].is_object() {
+        return Ok(());
+    }
+    let what = format!("{} is not the body of a cluster", file.display());
+    let why = "it has no object 'properties'";
+    Err(Failure::new("NT-FLEET-0012", Exit::Refused, &what, why)
+        .remedy("write it like examples/fleet/cluster.json"))
+}
+
 /// An id in the subscription of the cluster's own resource group.
 fn from_group(cluster: &Value) -> Option<ClusterId> {
     let group = cluster.pointer("/properties/clusterProfile/resourceGroupId")?;
@@ -131,4 +143,32 @@ fn from_group(cluster: &Value) -> Option<ClusterId> {
         name,
     )
     .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_cluster_is_not_validated() {
+        let file = Path::new("some.json");
+        for body in [
+            json!([]),
+            json!("cluster"),
+            json!(null),
+            json!({}),
+            json!({"versions": []}),
+            json!({"properties": 1}),
+        ] {
+            let failure = is_cluster(&body, file).unwrap_err();
+            assert_eq!(failure.exit(), Exit::Refused);
+            assert!(
+                failure.to_string().contains("some.json is not the body"),
+                "{failure}"
+            );
+        }
+        assert!(is_cluster(&json!({"properties": {}}), file).is_ok());
+    }
 }

@@ -8,8 +8,18 @@ use serde_json::Value;
 use super::text;
 use crate::symbols::Symbols;
 
-/// The usual time of each step, in seconds.
-pub(super) type UsualTimes = BTreeMap<String, i64>;
+/// The usual time of each step, in milliseconds. A step may occur several times in an operation: the key is its name
+/// and the number of its earlier occurrences.
+pub(super) type UsualTimes = BTreeMap<(String, usize), i64>;
+
+/// The steps of an operation that were started, each with the number of earlier ones of its name.
+pub(super) fn numbered(steps: &[Value]) -> impl Iterator<Item = (&Value, usize)> {
+    steps.iter().enumerate().map(|(at, step)| {
+        let earlier = steps[..at].iter();
+        let same = earlier.filter(|it| text(it, "/name") == text(step, "/name"));
+        (step, same.count())
+    })
+}
 
 /// The steps that were started.
 pub(super) fn steps(operation: &Value) -> &[Value] {
@@ -56,24 +66,32 @@ pub(super) fn has_ended(step: &Value) -> bool {
     is_done(step) || text(step, "/state") == "Failed"
 }
 
-fn seconds(from: &str, to: &str) -> Option<i64> {
+fn milliseconds(from: &str, to: &str) -> Option<i64> {
     let (from, to): (Timestamp, Timestamp) = (from.parse().ok()?, to.parse().ok()?);
-    Some(to.duration_since(from).as_secs())
+    i64::try_from(to.duration_since(from).as_millis()).ok()
+}
+
+/// A time in seconds, or in milliseconds if it is shorter than one.
+fn time(milliseconds: i64) -> String {
+    match milliseconds {
+        0..1000 => format!("{milliseconds} ms"),
+        _ => format!("{} s", milliseconds / 1000),
+    }
 }
 
 /// The median time of each step that succeeded.
 pub(super) fn usual_times(operations: &[Value]) -> UsualTimes {
-    let mut times: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for step in operations.iter().flat_map(steps) {
-        let took = seconds(text(step, "/began"), text(step, "/ended"));
+    let mut times: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+    for (step, occurrence) in operations.iter().flat_map(|it| numbered(steps(it))) {
+        let took = milliseconds(text(step, "/began"), text(step, "/ended"));
         if let Some(took) = took.filter(|_| text(step, "/state") == "Succeeded") {
-            let name = text(step, "/name").to_owned();
-            times.entry(name).or_default().push(took);
+            let key = (text(step, "/name").to_owned(), occurrence);
+            times.entry(key).or_default().push(took);
         }
     }
-    let medians = times.into_iter().map(|(name, mut times)| {
+    let medians = times.into_iter().map(|(key, mut times)| {
         times.sort_unstable();
-        (name, times[times.len() / 2])
+        (key, times[times.len() / 2])
     });
     medians.collect()
 }
@@ -88,7 +106,12 @@ fn mark(step: &Value, symbols: Symbols) -> &'static str {
 }
 
 /// A line about a step: its time so far, its usual time, its attempts, and why it failed or what it waits for.
-pub(super) fn line(step: &Value, usual: &UsualTimes, symbols: Symbols, now: &str) -> String {
+pub(super) fn line(
+    (step, occurrence): (&Value, usize),
+    usual: &UsualTimes,
+    symbols: Symbols,
+    now: &str,
+) -> String {
     let name = text(step, "/name");
     let cause = text(step, "/cause/message");
     let notes = if text(step, "/state") == "Skipped" {
@@ -99,8 +122,10 @@ pub(super) fn line(step: &Value, usual: &UsualTimes, symbols: Symbols, now: &str
         } else {
             (now, " so far")
         };
-        let took = seconds(text(step, "/began"), end).map(|took| format!("{took} s{tail}"));
-        let usually = usual.get(name).map(|it| format!("usually {it} s"));
+        let took = milliseconds(text(step, "/began"), end);
+        let took = took.map(|took| format!("{}{tail}", time(took)));
+        let usually = usual.get(&(name.to_owned(), occurrence));
+        let usually = usually.map(|it| format!("usually {}", time(*it)));
         let attempts = step["attempts"].as_u64().filter(|count| *count > 1);
         let attempts = attempts.map(|count| format!("{count} attempts"));
         let cause = (!cause.is_empty()).then(|| cause.to_owned());
@@ -136,7 +161,7 @@ mod tests {
             let now = "2026-01-01T00:00:17Z";
             let steps = shown_steps(operation);
             let line = |step| line(step, &UsualTimes::new(), Symbols::ASCII, now);
-            steps.iter().map(line).collect()
+            numbered(&steps).map(line).collect()
         };
         let running = lines(&operation(Value::Null));
         assert!(
@@ -147,6 +172,24 @@ mod tests {
         assert!(cancelled[1].starts_with("  x pull"), "{cancelled:?}");
         assert!(cancelled[1].ends_with("4 s, cancelled"), "{cancelled:?}");
         assert_eq!(cancelled[0], running[0]);
+    }
+
+    #[test]
+    fn a_step_that_occurs_again_has_a_usual_time_of_its_own() {
+        let mut short = ended("wait", 0);
+        short["ended"] = "2026-01-01T00:00:10.250Z".into();
+        let operation = json!({"timeline": {"steps": [short, ended("pull", 2), ended("wait", 9)]}});
+        let usual = usual_times(std::slice::from_ref(&operation));
+        let lines: Vec<_> = numbered(steps(&operation))
+            .map(|step| line(step, &usual, Symbols::ASCII, ""))
+            .collect();
+        for (line, expected) in lines.iter().zip([
+            "250 ms, usually 250 ms",
+            "2 s, usually 2 s",
+            "9 s, usually 9 s",
+        ]) {
+            assert!(line.ends_with(expected), "{line}");
+        }
     }
 
     #[test]
@@ -165,13 +208,13 @@ mod tests {
             .map(|took| json!({"timeline": {"steps": [ended("pull", took)]}}))
             .into();
         let usual = usual_times(&past);
-        assert_eq!(usual["pull"], 4);
+        assert_eq!(usual[&("pull".to_owned(), 0)], 4000);
         let running = json!({
             "name": "pull", "state": "Waiting", "attempts": 2,
             "began": "2026-01-01T00:00:10Z", "cause": {"message": "the registry is busy"},
         });
         let symbols = Symbols::ASCII;
-        let line = line(&running, &usual, symbols, "2026-01-01T00:00:17Z");
+        let line = line((&running, 0), &usual, symbols, "2026-01-01T00:00:17Z");
         assert!(
             line.ends_with("7 s so far, usually 4 s, 2 attempts, the registry is busy"),
             "{line}"

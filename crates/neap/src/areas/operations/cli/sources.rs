@@ -85,15 +85,6 @@ impl Sources {
 
     pub(super) async fn cancel(&self, operation: &Value, reason: &str) -> Result<(), Failure> {
         if let (Some(cluster), Some((namespace, name))) = (&self.cluster, object(operation)) {
-            if !operation["endTime"].is_null() {
-                let what = "the operation has ended";
-                return Err(Failure::new(
-                    "NT-CLI-0006",
-                    Exit::Refused,
-                    what,
-                    "it is too late",
-                ));
-            }
             let api: Api<Operation> = Api::namespaced(cluster.client.clone(), namespace);
             let patch = json!({"spec": {"cancel": true, "cancelReason": reason}});
             let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
