@@ -28,6 +28,9 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Reads of a log with an incomplete end before the fault counts.
 const MAX_ATTEMPTS: u32 = 5;
 
+/// Why no cluster is asked for the anchor.
+pub(super) const NOT_CONFIGURED: &str = "no cluster is configured";
+
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,7 +83,8 @@ pub(super) async fn verify(
         Err(failure) if is_named => return Err(failure),
         cluster => cluster.ok(),
     };
-    let verified = verify_against_anchor(&places, cluster.as_ref()).await;
+    let cluster = cluster.as_ref().ok_or(NOT_CONFIGURED);
+    let verified = verify_against_anchor(&places, cluster).await;
     let verified = verified.map_err(|error| damaged(&error))?;
     if let Some(format) = options.output.data() {
         return print::data(out, format, "AuditVerification", &verified);
@@ -94,10 +98,11 @@ pub(super) async fn verify(
     print::text(out, &format!("{mark} {file}: {verified}"))
 }
 
-/// Verifies the hash chain of the log, and compares it with the anchor in `cluster`.
+/// Verifies the hash chain of the log, and compares it with the anchor in `cluster`, or says why that cluster is not
+/// asked.
 pub(super) async fn verify_against_anchor(
     places: &AnchorOptions,
-    cluster: Option<&Cluster>,
+    cluster: Result<&Cluster, &str>,
 ) -> Result<AuditVerification, Error> {
     // The anchor is read first: if the log grows meanwhile, it still contains the anchored record.
     let (anchor, unanchored) = match read_anchor(places, cluster).await {
@@ -115,9 +120,9 @@ pub(super) async fn verify_against_anchor(
 
 async fn read_anchor(
     places: &AnchorOptions,
-    cluster: Option<&Cluster>,
+    cluster: Result<&Cluster, &str>,
 ) -> Result<ChainHead, String> {
-    let cluster = cluster.ok_or("no cluster is configured")?;
+    let cluster = cluster?;
     let AnchorOptions {
         namespace, name, ..
     } = places;

@@ -12,7 +12,7 @@ use std::io::Write;
 use neap_kit::area::{Finding, Level};
 
 use self::report::FindingGroup;
-use super::{cluster::Cluster, print};
+use super::{audit, cluster::Cluster, print};
 use crate::{
     areas,
     cli::{CheckOptions, CheckOutput, DataFormat},
@@ -53,6 +53,7 @@ async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
     let kubeconfig = data.map(|data| data.join("kubeconfig"));
     let kubeconfig = kubeconfig.filter(|_| !(others && from_environment));
     let cluster = Cluster::connect(&options.cluster, kubeconfig.as_deref()).await;
+    let configured = cluster.is_ok();
     let mut reached = None;
     let api = match (cluster, idle_folder) {
         // No server is selected, and the server of the data folder does not run.
@@ -71,8 +72,10 @@ async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
         (Err(failure), _) => vec![api::no_cluster(&failure, cluster_named)],
     };
     if let Some(folder) = &options.data {
-        // Another server has no anchor of the folder's audit log.
-        let own = reached.as_ref().filter(|_| !others);
+        let own = match (&reached, others) {
+            (Some(cluster), false) => Ok(cluster),
+            _ => Err(unasked(others, configured)),
+        };
         let findings = data::check(folder, own).await;
         groups.push(FindingGroup::new("the data folder", findings));
     }
@@ -93,6 +96,16 @@ async fn groups(options: &CheckOptions) -> Vec<FindingGroup> {
     groups
 }
 
+/// Why no server is asked for the anchor of the folder's audit log.
+fn unasked(others: bool, configured: bool) -> &'static str {
+    match (others, configured) {
+        // Another server has no anchor of it.
+        (true, _) => "no neap up uses the data folder",
+        (false, true) => "the server cannot be asked",
+        (false, false) => audit::NOT_CONFIGURED,
+    }
+}
+
 fn failed(count: usize) -> Failure {
     let what = if count == 1 {
         "1 check failed".to_owned()
@@ -102,4 +115,16 @@ fn failed(count: usize) -> Failure {
     let why = "see the failed checks above";
     Failure::new("NT-CLI-0010", Exit::Failed, &what, why)
         .remedy("follow the hints, then run the check again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_anchor_is_missing_for_the_true_reason() {
+        assert_eq!(unasked(true, true), "no neap up uses the data folder");
+        assert_eq!(unasked(false, true), "the server cannot be asked");
+        assert_eq!(unasked(false, false), "no cluster is configured");
+    }
 }

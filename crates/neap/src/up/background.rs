@@ -5,6 +5,7 @@
 //! signals the process that the lock names, and waits until the lock is free.
 
 use std::{
+    borrow::Cow,
     ffi::OsString,
     fs::{File, TryLockError},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
@@ -31,6 +32,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// The first words of the line that the transcript prints when the server serves.
 const READY: &str = "Ready in ";
+/// The first word of its line about how to stop the server.
+const STOP: &str = "  stop ";
 
 /// Starts `neap up` without `--detach` in the background, shows what it prints, and returns when it is
 /// ready.
@@ -56,8 +59,8 @@ pub(super) fn detach(data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
         .map_err(|error| unusable(&log, &error))?;
     follow_start(&log, &mut child, out)?;
     let shown = shell_path(data);
-    let lines =
-        format!("  logs     neap logs --data {shown}\n  stop     neap down --data {shown}\n");
+    let stop = stop_line(data);
+    let lines = format!("  logs     neap logs --data {shown}\n{stop}\n");
     out.write_all(lines.as_bytes())
         .map_err(|error| Failure::output(&error))
 }
@@ -76,7 +79,7 @@ fn follow_start(log: &Path, child: &mut Child, out: &mut dyn Write) -> Result<()
         while let Some(line) = lines.next().map_err(|error| unusable(log, &error))? {
             // The server tells how to stop it with Ctrl-C, which does not reach it here.
             // What it logs meanwhile stays in the file.
-            if !line.starts_with("  stop ") && !line.starts_with('{') {
+            if !line.starts_with(STOP) && !line.starts_with('{') {
                 writeln!(out, "{}", printable(&line)).map_err(|error| Failure::output(&error))?;
             }
             ready |= line.starts_with(READY);
@@ -144,6 +147,7 @@ pub(crate) fn logs(options: &LogsOptions, out: &mut dyn Write) -> Result<(), Fai
     };
     loop {
         while let Some(line) = lines.next().map_err(|error| unusable(&log, &error))? {
+            let line = reachable(&line, &options.data);
             writeln!(out, "{}", printable(&line)).map_err(|error| Failure::output(&error))?;
         }
         // A server that has ended writes nothing more.
@@ -152,6 +156,20 @@ pub(crate) fn logs(options: &LogsOptions, out: &mut dyn Write) -> Result<(), Fai
         }
         thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// A line of the log. Where the server tells how to stop it with Ctrl-C, which does not reach it, the line has the
+/// command that does.
+fn reachable<'a>(line: &'a str, data: &Path) -> Cow<'a, str> {
+    if line.starts_with(STOP) {
+        stop_line(data).into()
+    } else {
+        line.into()
+    }
+}
+
+fn stop_line(data: &Path) -> String {
+    format!("{STOP}    neap down --data {}", shell_path(data))
 }
 
 /// The process that serves a data folder.
@@ -264,6 +282,14 @@ mod tests {
 
     use super::*;
     use crate::cli::{self, Cli};
+
+    #[test]
+    fn a_server_in_the_background_is_not_stopped_with_ctrl_c() {
+        let data = Path::new("/data/a");
+        let line = "  stop     Ctrl-C; everything stays in /data/a";
+        assert_eq!(reachable(line, data), "  stop     neap down --data /data/a");
+        assert_eq!(reachable("Stopped.", data), "Stopped.");
+    }
 
     #[test]
     fn only_the_flag_itself_is_left_out_of_the_arguments() {

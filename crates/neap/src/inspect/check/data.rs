@@ -23,8 +23,8 @@ use neap_kit::area::Finding;
 /// Free space below which the store may soon refuse writes.
 const MIN_FREE_BYTES: u64 = 256 << 20;
 
-/// Checks the folder, and compares its audit log with the anchor of `cluster`.
-pub(super) async fn check(folder: &Path, cluster: Option<&Cluster>) -> Vec<Finding> {
+/// Checks the folder, and compares its audit log with the anchor of `cluster`, or says why that cluster is not asked.
+pub(super) async fn check(folder: &Path, cluster: Result<&Cluster, &str>) -> Vec<Finding> {
     if !folder.is_dir() {
         let message = format!("{} does not exist", folder.display());
         let hint = "`neap up --data` creates it; check the spelling of the path";
@@ -144,20 +144,20 @@ mod tests {
     #[tokio::test]
     async fn a_folder_that_is_missing_or_tampered_with_fails() {
         let parent = tempfile::tempdir().unwrap();
-        let missing = check(&parent.path().join("none"), None).await;
+        let missing = check(&parent.path().join("none"), Err(audit::NOT_CONFIGURED)).await;
         assert_eq!(missing[0].level, Level::Failed);
         let levels = |all: &[Finding]| {
             all.iter()
                 .map(|one| (one.name.clone(), one.level))
                 .collect::<Vec<_>>()
         };
-        let clean = check(parent.path(), None).await;
+        let clean = check(parent.path(), Err(audit::NOT_CONFIGURED)).await;
         assert!(
             !levels(&clean).contains(&("folder".into(), Level::Failed)),
             "{clean:?}"
         );
         std::fs::write(parent.path().join("audit.jsonl"), "noise\n").unwrap();
-        let noise = check(parent.path(), None).await;
+        let noise = check(parent.path(), Err(audit::NOT_CONFIGURED)).await;
         assert!(
             levels(&noise).contains(&("audit".into(), Level::Failed)),
             "{noise:?}"

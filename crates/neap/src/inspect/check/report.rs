@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{printable::printable_line, symbols::Symbols};
 
+/// The least width of the column of names; a group with a longer name has a wider one.
+const NAME_WIDTH: usize = 16;
+
 /// The findings of one group of checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct FindingGroup {
@@ -32,10 +35,12 @@ pub(super) fn text(groups: &[FindingGroup], symbols: Symbols, short: bool) -> St
     let mut text = String::new();
     for group in groups {
         let shown = |check: &&Finding| !short || check.level != Level::Ok;
-        let mut shown = group.checks.iter().filter(shown).peekable();
-        if shown.peek().is_some() {
+        let shown: Vec<_> = group.checks.iter().filter(shown).collect();
+        if !shown.is_empty() {
             let _ = writeln!(text, "{}", group.about);
         }
+        let width = shown.iter().map(|it| it.name.chars().count()).max();
+        let width = width.unwrap_or_default().max(NAME_WIDTH);
         for check in shown {
             let mark = match check.level {
                 Level::Ok => symbols.done,
@@ -43,10 +48,10 @@ pub(super) fn text(groups: &[FindingGroup], symbols: Symbols, short: bool) -> St
                 Level::Failed => symbols.failed,
             };
             let message = printable_line(&check.message);
-            let _ = writeln!(text, "  {mark:<2} {:<16} {message}", check.name);
+            let _ = writeln!(text, "  {mark:<2} {:<width$} {message}", check.name);
             if !check.hint.is_empty() {
                 let hint = printable_line(&check.hint);
-                let _ = writeln!(text, "     {:<16} {hint}", "");
+                let _ = writeln!(text, "     {:<width$} {hint}", "");
             }
         }
     }
@@ -96,6 +101,21 @@ beyond
                       call it
 2 ok, 1 note, 1 failed";
         assert_eq!(text(&groups(), Symbols::ASCII, false), expected);
+    }
+
+    #[test]
+    fn a_long_name_moves_the_column_of_its_group() {
+        let name = "a-very-long-name-of-a-check";
+        let mut groups = groups();
+        groups[0].checks.push(Finding::note(name, "new", "rest"));
+        let text = text(&groups, Symbols::ASCII, false);
+        let column = |message: &str| {
+            let mut lines = text.lines();
+            lines.find_map(|line| line.find(message)).unwrap()
+        };
+        assert_eq!(column("many"), column("new"));
+        assert_eq!(column("rest"), column("new"));
+        assert!(column("answers") < column("many"), "{text}");
     }
 
     #[test]

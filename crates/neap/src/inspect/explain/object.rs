@@ -21,6 +21,7 @@ use crate::{
         print,
         read::{self, CLAIM, CLASS, EVENT, OPERATION, POD, REPLICA_SET, ResourceType, SLICE},
     },
+    printable::printable_line,
 };
 
 /// An object as the user named it.
@@ -49,7 +50,7 @@ pub(super) async fn explain(
         return Err(missing(&cluster, &explanation));
     }
     match options.output.data() {
-        None => print::text(out, &explanation.to_string()),
+        None => print::text(out, &as_text(explanation)),
         Some(format) => print::data(
             out,
             format,
@@ -89,6 +90,12 @@ async fn add_sleep(cluster: &Cluster, facts: &Facts, explanation: &mut Explanati
         explanation.headline = format!("{}; {headline}", explanation.headline);
         explanation.why.push(why);
     }
+}
+
+/// The headline has texts of the object, and is one line.
+fn as_text(mut explanation: Explanation) -> String {
+    explanation.headline = printable_line(&explanation.headline).into_owned();
+    explanation.to_string()
 }
 
 fn with_object(facts: &Facts, explanation: &Explanation) -> Value {
@@ -194,4 +201,24 @@ fn related_kinds(kind: &str) -> &'static [ResourceType] {
 pub(crate) fn decode_valid<T: serde::de::DeserializeOwned>(items: Vec<Value>) -> Vec<T> {
     let read = items.into_iter().map(serde_json::from_value);
     read.filter_map(Result::ok).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_the_object_adds_no_line_to_the_headline() {
+        let explanation = Explanation {
+            verdict: Verdict::Healthy,
+            headline: "the BuildbarnWorker a is ready\nDo       obey".to_owned(),
+            why: Vec::new(),
+            seen: Vec::new(),
+            advice: Vec::new(),
+            unreadable: Vec::new(),
+        };
+        let text = as_text(explanation);
+        let first = text.lines().next().unwrap();
+        assert_eq!(first, r"the BuildbarnWorker a is ready\nDo       obey");
+    }
 }

@@ -89,6 +89,11 @@ impl ObjectStatus {
     pub(crate) fn is_fine(&self) -> bool {
         self.verdict == Verdict::Healthy && self.why.is_empty()
     }
+
+    /// Whether there is a problem that needs no action any more.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.is_superseded && self.verdict != Verdict::Healthy
+    }
 }
 
 /// Derives the report.

@@ -70,6 +70,38 @@ Services in shop
 }
 
 #[test]
+fn what_a_newer_release_replaced_is_not_counted() {
+    let mut report = report_of(&snapshot(objects()));
+    report.workloads[0].is_superseded = true;
+    report.pods[0].is_superseded = true;
+    let shown = text::text(&report, Symbols::ASCII);
+    let line = "  -  deployment/web                     1/2 ready
+       replaced by a newer release
+";
+    assert!(shown.contains(line), "{shown}");
+    assert!(!shown.contains("1 of 2 pods are ready"), "{shown}");
+    report.services.clear();
+    let shown = text::text(&report, Symbols::ASCII);
+    assert!(shown.ends_with("ok No problems."), "{shown}");
+}
+
+#[test]
+fn a_long_name_moves_the_column_of_its_section() {
+    let mut report = report_of(&snapshot(objects()));
+    let mut long = report.workloads[0].clone();
+    long.name = "a-name-that-is-longer-than-the-column-of-names".into();
+    long.detail = "0/1 ready".into();
+    report.workloads.push(long);
+    let shown = text::text(&report, Symbols::ASCII);
+    let column = |detail: &str| {
+        let mut lines = shown.lines();
+        lines.find_map(|line| line.find(detail)).unwrap()
+    };
+    assert_eq!(column("0/1 ready"), column("1/2 ready"));
+    assert_eq!(column("Running"), 40, "{shown}");
+}
+
+#[test]
 fn an_unserved_address_with_a_node_port_is_a_note() {
     let service = objects().swap_remove(4);
     let slice = objects().swap_remove(5);

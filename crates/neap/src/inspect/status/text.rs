@@ -12,6 +12,10 @@ use crate::{printable::printable_line, symbols::Symbols};
 
 /// Reasons that are shown per object.
 const MAX_REASONS: usize = 2;
+/// The least width of the column of names; a section with a longer name has a wider one.
+const NAME_WIDTH: usize = 34;
+/// What is said about a problem that needs no action any more.
+const REPLACED: &str = "replaced by a newer release";
 
 /// Renders the report.
 pub(super) fn text(report: &StatusReport, symbols: Symbols) -> String {
@@ -41,8 +45,12 @@ pub(super) fn text(report: &StatusReport, symbols: Symbols) -> String {
             let _ = writeln!(text, "  {empty}");
         }
         let with_namespace = report.namespace.is_none();
-        for line in lines {
-            add(&mut text, line, with_namespace, symbols);
+        let names = lines.iter().map(|line| display_name(line, with_namespace));
+        let names: Vec<_> = names.collect();
+        let width = names.iter().map(|it| it.chars().count()).max();
+        let width = width.unwrap_or_default().max(NAME_WIDTH);
+        for (line, name) in lines.iter().zip(names) {
+            add(&mut text, line, &format!("{name:<width$}"), symbols);
         }
     }
     text.push('\n');
@@ -102,15 +110,19 @@ fn sections(report: &StatusReport) -> Vec<Section<'_>> {
     sections
 }
 
-fn add(text: &mut String, line: &ObjectStatus, with_namespace: bool, symbols: Symbols) {
+fn add(text: &mut String, line: &ObjectStatus, name: &str, symbols: Symbols) {
     let mark = match line.verdict {
+        _ if line.is_replaced() => symbols.dot,
         Verdict::Healthy if line.is_fine() => symbols.done,
         Verdict::Degraded | Verdict::NotFound => symbols.failed,
         Verdict::Healthy | Verdict::Progressing | Verdict::Terminating => symbols.note,
     };
-    let name = display_name(line, with_namespace);
     let detail = printable_line(&line.detail);
-    let _ = writeln!(text, "  {mark:<2} {name:<34} {detail}");
+    let _ = writeln!(text, "  {mark:<2} {name} {detail}");
+    if line.is_replaced() {
+        let _ = writeln!(text, "       {REPLACED}");
+        return;
+    }
     for why in line.why.iter().take(MAX_REASONS) {
         let _ = writeln!(text, "       {}", printable_line(why));
     }
@@ -128,7 +140,7 @@ fn display_name(line: &ObjectStatus, with_namespace: bool) -> String {
 fn summary(report: &StatusReport, symbols: Symbols) -> String {
     let with_problems: Vec<_> = report
         .objects_listed()
-        .filter(|line| line.verdict != Verdict::Healthy)
+        .filter(|line| line.verdict != Verdict::Healthy && !line.is_replaced())
         .collect();
     let Some(first) = with_problems.first() else {
         if !report.hidden.is_empty() {

@@ -166,19 +166,36 @@ pub(super) fn not_installed() -> Failure {
 }
 
 pub(super) fn no_such(what: &str, name: &str, namespace: &str) -> Failure {
-    let why = format!("namespace {namespace} has none of that name");
-    Failure::new(
-        "NT-FARM-0003",
-        Exit::NotFound,
-        &format!("there is no {what} {name:?}"),
-        &why,
-    )
-    .remedy("list them with neap farm list -A and neap farm pools -A")
+    let (what, why) = if farm_label(name).is_empty() {
+        let why = format!("namespace {namespace} has none");
+        (format!("there is no {what}"), why)
+    } else {
+        let why = format!("namespace {namespace} has none of that name");
+        (format!("there is no {what} {name:?}"), why)
+    };
+    Failure::new("NT-FARM-0003", Exit::NotFound, &what, &why)
+        .remedy("list them with neap farm list -A and neap farm pools -A")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_farm_without_a_name_is_not_quoted() {
+        for name in ["", "-"] {
+            let text = no_such("farm", name, "shop").to_string();
+            assert!(
+                text.starts_with("there is no farm: namespace shop has none"),
+                "{text}"
+            );
+        }
+        let named = no_such("farm", "one", "shop").to_string();
+        assert!(
+            named.starts_with("there is no farm \"one\": namespace shop"),
+            "{named}"
+        );
+    }
 
     #[test]
     fn a_farm_without_a_label_has_a_name_that_commands_accept() {

@@ -169,7 +169,12 @@ fn inquiry(inquiry: &Inquiry) -> String {
 
 impl PlannedItem {
     fn text(&self, symbols: Symbols) -> String {
-        let mut text = format!("{} {} {}\n", symbols.note, self.kind, self.key);
+        let mark = if self.changes.is_empty() && self.inquiry.is_none() {
+            symbols.dot
+        } else {
+            symbols.note
+        };
+        let mut text = format!("{mark} {} {}\n", self.kind, self.key);
         let mut line = |title: &str, value: &str| {
             let _ = writeln!(text, "  {title:<9} {}", printable_line(value));
         };
@@ -322,9 +327,11 @@ mod tests {
             changes: Vec::new(),
             status: None,
             requeue_after: None,
+            inquiry: None,
             ..item()
         };
         let text = idle.text(Symbols::ASCII);
+        assert!(text.starts_with(Symbols::ASCII.dot), "{text}");
         assert!(text.contains("nothing to write"), "{text}");
         assert!(text.contains("stays as it is"), "{text}");
         assert!(text.contains("with the next change"), "{text}");
