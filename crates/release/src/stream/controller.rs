@@ -223,14 +223,19 @@ fn enqueue_changes(builder: &ControllerBuilder, sources: &Sources) {
         },
     );
     builder.on_change(&sources.jobs, |change: &Change<Job>, enqueuer| {
-        let (Change::Added(job) | Change::Modified { new: job, .. } | Change::Deleted(job)) =
-            change;
-        let all = job.metadata.annotations.as_ref();
-        if let Some(key) = all
-            .and_then(|all| all.get(annotations::SOURCE))
-            .and_then(|it| key_of(it))
-        {
-            enqueuer.enqueue(key);
+        // One that was of a release until now concerns its stream, too.
+        let jobs = match change {
+            Change::Added(job) | Change::Deleted(job) => [Some(job), None],
+            Change::Modified { old, new } => [Some(old), Some(new)],
+        };
+        for job in jobs.into_iter().flatten() {
+            let all = job.metadata.annotations.as_ref();
+            if let Some(key) = all
+                .and_then(|all| all.get(annotations::SOURCE))
+                .and_then(|it| key_of(it))
+            {
+                enqueuer.enqueue(key);
+            }
         }
     });
     builder.on_change(

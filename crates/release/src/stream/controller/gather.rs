@@ -99,9 +99,15 @@ impl Sources {
         if let Some(payload) = self.payloads.get(&Key::new(&namespace, &next)) {
             facts.payloads.insert(next.clone(), payload);
         }
+        // A Job that is there before its release is of no controller. Of two releases of one name in two namespaces,
+        // the second is cut and says what it lacks.
         let job = self.jobs.get(&Key::new(&options.job_namespace, &next));
-        if let Some(job) = job.filter(|_| target.spec.tag(&next).is_none()) {
-            facts.taken.insert(next, holder(&job, &namespace));
+        let holder_of_next = job.map(|job| holder(&job, &namespace));
+        let is_foreign = |holder: &NameHolder| !matches!(holder, NameHolder::JobOf(_));
+        if let Some(holder) = holder_of_next.filter(is_foreign)
+            && target.spec.tag(&next).is_none()
+        {
+            facts.taken.insert(next, holder);
         }
         for tag in target
             .spec

@@ -59,6 +59,7 @@ async fn a_job_that_no_controller_created_creates_no_release_and_is_named() {
         json!({annotations::JOB_TOKEN: null}),
         json!({annotations::RELEASE_TAG: "another"}),
         json!({annotations::TARGET: null, annotations::SOURCE: null}),
+        json!({annotations::TARGET: "origin/release"}),
     ];
     for change in changes {
         let cluster = TestCluster::open(&periodics(&["e2e-aws"])).await;
