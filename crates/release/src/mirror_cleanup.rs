@@ -166,7 +166,7 @@ impl MirrorCleaner {
             report.problems.push(why::chain(error));
         }
         match cleaned {
-            Err(error) if error.is_transient() => {
+            Err(error) if error.is_of_the_registry() => {
                 let now = client.clock().uptime();
                 self.registries.failed(&host, error.retry_after(), now);
             }
@@ -198,7 +198,8 @@ impl MirrorCleaner {
             }
             report.looked_at += 1;
             match self.clean_tag(client, &image, &tag, scope, report).await {
-                Err(error) if error.is_transient() => return Err(error),
+                Err(error) if error.is_of_the_registry() => return Err(error),
+                // A damaged image is its own problem.
                 Err(error) => report.problems.push(why::chain(&error)),
                 Ok(()) => {}
             }

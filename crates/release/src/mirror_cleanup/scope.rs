@@ -71,13 +71,13 @@ pub fn is_expired(
     !valid.contains(tag) && age.is_some_and(|age| age > minimum)
 }
 
-/// The items of a pass, in the order in which it takes them. Each pass begins `at_once` items after the one before it:
-/// what stays does not keep passes from what comes after it.
+/// The items of a pass, in the order in which it takes them. Each pass begins `at_once` items after the one before it,
+/// and one item later after every round: what stays, or ends a pass, does not keep passes from what comes after it.
 pub(super) fn rotated<T>(mut items: Vec<T>, pass: u64, at_once: usize) -> Vec<T> {
-    if let Some(first) = pass
-        .wrapping_mul(at_once as u64)
-        .checked_rem(items.len() as u64)
-    {
+    let step = at_once.max(1) as u64;
+    let passes_of_a_round = (items.len() as u64).div_ceil(step).max(1);
+    let first = (pass % passes_of_a_round) * step + pass / passes_of_a_round;
+    if let Some(first) = first.checked_rem(items.len() as u64) {
         items.rotate_left(first as usize);
     }
     items

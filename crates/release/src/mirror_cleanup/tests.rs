@@ -69,8 +69,14 @@ fn only_old_images_without_a_stream_expire() {
 fn each_pass_begins_behind_the_one_before_it() {
     let first = |pass, at_once| rotated(vec![0, 1, 2, 3, 4, 5, 6], pass, at_once)[0];
     let starts: Vec<_> = (0..5).map(|pass| first(pass, 3)).collect();
-    assert_eq!(starts, [0, 3, 6, 2, 5]);
+    assert_eq!(starts, [0, 3, 6, 1, 4]);
     assert!(rotated(Vec::<u8>::new(), 3, 3).is_empty());
+    // Whatever the numbers are, every item is the first of some pass.
+    for (length, at_once) in [(1, 200), (4, 200), (7, 3), (8, 4), (200, 200), (400, 200)] {
+        let starts = (0..800).map(|pass| rotated((0..length).collect(), pass, at_once)[0]);
+        let starts: BTreeSet<usize> = starts.collect();
+        assert_eq!(starts.len(), length, "{length} items, {at_once} at once");
+    }
 }
 
 struct Lab {

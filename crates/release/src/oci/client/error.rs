@@ -231,6 +231,11 @@ impl Error {
         }
     }
 
+    /// Whether the registry could not answer for a moment, whatever it was asked for.
+    pub fn is_of_the_registry(&self) -> bool {
+        matches!(self, Self::Call { .. }) && self.is_transient()
+    }
+
     /// The time after which the registry wants to see the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
