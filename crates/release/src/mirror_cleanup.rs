@@ -161,17 +161,20 @@ impl MirrorCleaner {
             report.left_alone.insert(host);
             return;
         }
+        let problems = report.problems.len();
         let cleaned = self.clean(client, repository, scope, turn, report).await;
-        if let Err(error) = &cleaned {
-            report.problems.push(why::chain(error));
-        }
         match cleaned {
-            Err(error) if error.is_of_the_registry() => {
-                let now = client.clock().uptime();
-                self.registries.failed(&host, error.retry_after(), now);
-            }
-            _ => {
+            // What is wrong with an image says nothing of the registry: neither that it fails, nor that it works again.
+            Ok(()) if report.problems.len() == problems => {
                 self.registries.succeeded(&host);
+            }
+            Ok(()) => {}
+            Err(error) => {
+                report.problems.push(why::chain(&error));
+                if error.is_of_the_registry() {
+                    let now = client.clock().uptime();
+                    self.registries.failed(&host, error.retry_after(), now);
+                }
             }
         }
     }
