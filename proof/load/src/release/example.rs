@@ -68,7 +68,11 @@ async fn apply(connection: &mut Connection, document: &str) -> Result<()> {
 
 /// The path of the object of a document.
 fn path(document: &str) -> Result<String> {
-    let value = |key: &str| document.lines().find_map(|line| line.strip_prefix(key));
+    let value = |key: &str| {
+        let mut lines = document.lines();
+        let found = lines.find_map(|line| line.strip_prefix(key));
+        found.map(|value| value.trim_matches('"'))
+    };
     let kind = value("kind: ").context("a document without a kind")?;
     let name = value("  name: ").context("a document without a name")?;
     let (group, resource) = match kind {
@@ -115,7 +119,7 @@ mod tests {
         let paths = paths.unwrap();
         assert_eq!(paths[0], "/api/v1/namespaces/releases");
         assert!(
-            paths.last().unwrap().contains("/imagestreams/"),
+            paths.last().unwrap().ends_with("/imagestreams/4.21-latest"),
             "{paths:?}"
         );
     }
